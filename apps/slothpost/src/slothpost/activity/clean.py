@@ -34,8 +34,10 @@ _EXTENSIONS = (
     "py|js|ts|tsx|jsx|mjs|cjs|json|ya?ml|toml|md|mdx|txt|css|scss|html?|vue|svelte|swift|kt|java|rb|rs|go|c|h|cpp|cs|php|sh|sql|"
     "lock|xml|plist|gradle|env|cfg|ini|ipynb|dart|ex|exs|tf|proto|graphql|prisma|xcodeproj|pbxproj|storyboard|strings|snap|svg|png"
 )
+_CHOICE = r"(?:(?:[A-Z0-9]\w*|[a-z]+OS)/)+(?:[A-Z0-9]\w*|[a-z]+OS)(?![\w/.])"  # such as "Windows/Mac/Linux"
 _PATH = re.compile(
-    rf"(?<![\w@])(?:\.{{0,2}}/[\w@.-]+(?:/[\w@.*-]+)*|[\w@.*-]+(?:/[\w@.*-]+){{2,}}/?|(?:src|lib|app|tests?|docs?)/[\w@.*-]+"
+    rf"(?<![\w@/])(?:\.{{0,2}}/[\w@.-]+(?:/[\w@.*-]+)*|(?!{_CHOICE})[\w@.*-]+(?:/[\w@.*-]+){{2,}}/?"
+    r"|(?:src|lib|tests?|docs?)/[\w@.*-]+"
     rf"|[\w@/.*-]*\w\.(?:{_EXTENSIONS}))(?![\w])"
 )
 _TECHNOLOGY = re.compile(r"\b(?:node|next|vue|nuxt|three|react|express|d3|alpine|ember|backbone)\.js\b", re.IGNORECASE)

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from slothpost.drafting import frames
+from slothpost.drafting import change_frames, version_frames
 from slothpost.drafting.choose import WORTH_A_POST, covered
 from slothpost.drafting.details import is_before, points_of, said_points_of, sentences_of
 from slothpost.drafting.drafter import DraftRequest
@@ -71,9 +71,11 @@ def stories_of(request: DraftRequest, style: Style) -> tuple[Story, ...]:
             return (_review(lead, context),)
         case "milestone":
             stars = lead.title.partition(" ")[0]
-            return (Story(frames=frames.MILESTONE, slots={**context.slots, "stars": stars}, told=_told(request.activities)),)
+            return (
+                Story(frames=version_frames.MILESTONE, slots={**context.slots, "stars": stars}, told=_told(request.activities)),
+            )
         case "deployment":
-            return (Story(frames=frames.DEPLOYMENT, slots=context.slots, told=(lead.id,)),)
+            return (Story(frames=version_frames.DEPLOYMENT, slots=context.slots, told=(lead.id,)),)
     return _changes(request, context)
 
 
@@ -115,16 +117,16 @@ def _single(activity: Activity, context: _Context) -> Story:
     phrase = _phrase(activity)
     is_live = _is_live(activity)
     if activity.kind == "fix":
-        fitting = (*frames.FIX, *(frames.FIX_LIVE if is_live else frames.FIX_COMING))
+        fitting = (*change_frames.FIX, *(change_frames.FIX_LIVE if is_live else change_frames.FIX_COMING))
     else:
-        fitting = (*frames.FEATURE, *(frames.FEATURE_LIVE if is_live else frames.FEATURE_COMING))
+        fitting = (*change_frames.FEATURE, *(change_frames.FEATURE_LIVE if is_live else change_frames.FEATURE_COMING))
     sentences = sentences_of(in_words(activity.body), context.vocabulary)
     before = next((sentence for sentence in sentences if is_before(sentence)), None)
     slots = {**context.slots, **_slots(phrase)}
     if before:
         slots["before"] = before
     if slots["product"].lower() in phrase.item.lower():
-        fitting = (*frames.NAMELESS, *(frame for frame in fitting if "product" not in frame.slots))
+        fitting = (*change_frames.NAMELESS, *(frame for frame in fitting if "product" not in frame.slots))
     details = tuple(without_links(sentence) for sentence in sentences if sentence != before)
     return Story(frames=fitting, slots=slots, told=(activity.id,), details=details)
 
@@ -132,11 +134,11 @@ def _single(activity: Activity, context: _Context) -> Story:
 def _several(ordered: Sequence[Activity], context: _Context) -> Story:
     points = tuple(Point(_phrase(activity), activity.id) for activity in ordered[:MAX_POINTS])
     live = [_is_live(activity) for activity in ordered[:MAX_POINTS]]
-    fitting = frames.SEVERAL
+    fitting = change_frames.SEVERAL
     if all(live):
-        fitting += frames.SEVERAL_LIVE
-    elif not any(live):
-        fitting += frames.SEVERAL_COMING
+        fitting += change_frames.SEVERAL_LIVE
+    elif not any(live) and not any(point.phrase.fixed for point in points):
+        fitting += change_frames.SEVERAL_COMING
     first, second = _slots(points[0].phrase), _slots(points[1].phrase)
     slots = {**context.slots, **first, **{f"{name}_too": value for name, value in second.items()}}
     one, two = (ordered[0].id,), (ordered[1].id,)
@@ -152,7 +154,7 @@ def _only_fixes(ordered: Sequence[Activity], context: _Context) -> tuple[Story, 
     points = tuple(Point(_phrase(activity), activity.id) for activity in ordered[:MAX_POINTS])
     if not all(point.phrase.fixed for point in points):
         return ()
-    return (Story(frames=frames.FIXES, slots=context.slots, points=points),)
+    return (Story(frames=change_frames.FIXES, slots=context.slots, points=points),)
 
 
 def _version(activities: Sequence[Activity], context: _Context) -> Story:
@@ -169,7 +171,7 @@ def _version(activities: Sequence[Activity], context: _Context) -> Story:
         slots |= highlight
         tells = dict.fromkeys(highlight, (points[0].id,)) if points[0].id else {}
     return Story(
-        frames=frames.APP_RELEASE if lead.kind == "app_release" else frames.RELEASE,
+        frames=version_frames.APP_RELEASE if lead.kind == "app_release" else version_frames.RELEASE,
         slots=slots,
         told=(*_told(activities), *(each.id for each in others if noted and _is_noted(each, noted))),
         tells=tells,
@@ -194,7 +196,7 @@ def _review(lead: Activity, context: _Context) -> Story:
     slots = {**context.slots, **_version_slots(lead, context.slots["product"])}
     slots["upcoming"] = f"version {slots['version']}" if "version" in slots else "the next version"
     is_beta = "beta" in lead.title.lower()
-    return Story(frames=frames.BETA if is_beta else frames.REVIEW, slots=slots, told=(lead.id,))
+    return Story(frames=version_frames.BETA if is_beta else version_frames.REVIEW, slots=slots, told=(lead.id,))
 
 
 def _phrase(activity: Activity) -> Phrase:

@@ -17,7 +17,8 @@ _HASHTAG = re.compile(r"(?<![\w&/])#(?=\w*[^\W\d])\w+")
 _TICKET = re.compile(r"(?<![\w&/])#\d+\b|\b(?!UTF-|SHA-|ISO-|GPT-|COVID-)[A-Z][A-Z0-9]{1,9}-\d{2,}\b")
 _HASH = re.compile(r"\b(?=[0-9a-f]*[0-9])(?=[0-9a-f]*[a-f])[0-9a-f]{7,40}\b")
 _PATH = re.compile(
-    r"(?<![\w:/.])(?:[\w.-]+/){2,}[\w.-]+|(?<![\w/])[\w-]+\.(?:py|jsx?|tsx?|swift|kt|java|go|rs|rb|php|css|scss|ya?ml|toml|lock)\b"
+    r"(?<![\w:/.])(?:(?:[\w.-]+/)*[\w-]+\.(?:py|jsx?|tsx?|swift|kt|java|go|rs|rb|php|css|scss|ya?ml|toml|lock)\b|"
+    r"(?:\.{1,2}|~|src|lib|tests?|packages)/[\w./-]+)"
 )
 _RESIDUE = re.compile(
     r"```|</?[a-z][\w-]*>|\{\{|\}\}|\{\w+\}|\[(?:link|url|name|product|emoji|insert|your|image|screenshot)[^\]]*\]|^\s*[{\[]\s*\"|"

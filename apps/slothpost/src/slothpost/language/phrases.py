@@ -11,12 +11,12 @@ from slothpost.language.articles import (
     Article,
     definite,
     is_compound,
-    is_fault,
     noun_is_sure,
     of_action,
     of_behavior,
     with_articles,
 )
+from slothpost.language.faults import FINITE, fault_of
 from slothpost.language.names import lower_start
 
 _READERS = r"(?:the )?(?:users?|you|people|everyone|anyone|everybody)"
@@ -40,17 +40,8 @@ _THEY = re.compile(r"\b(?:they|theirs?|themselves)\b", re.IGNORECASE)
 _NEGATIVE = re.compile(
     r"(?P<not>don['’]?t|do not|no longer|never|stop(?:s|ped)?) (?P<how>\w+ly )?(?P<verb>\w+)\b(?P<rest>.*)", re.IGNORECASE
 )
-_FINITE = re.compile(
-    r"\b(?:is|are|was|were|has|have|had|does|did|will|would|could|can|cannot|may|might|gets?|"
-    r"(?:is|are|was|were|do|does|did|has|have|wo|ca|would|could)n['’]?t)\b",
-    re.IGNORECASE,
-)
 _RELATIVE = frozenset(["you", "they", "we", "i", "he", "she", "that", "which", "who"])
 _NOW = re.compile(r"\b(?:now|no longer)\b", re.IGNORECASE)
-_BUG = re.compile(
-    r"(?:an? |the )?(?:\w+ )?(?:bug|issue|problem|error|case|regression)s? (?:where|when|with|that|in|of)\b", re.IGNORECASE
-)
-_PAUSES = (nouns.PREPOSITIONS | nouns.SUBORDINATES | {"with"}) - {"where"}
 _NOUNISH_WORDS = (
     "search export import filter share print sort log load update report play copy edit record support split track rate "
     "undo bookmark drag archive sync test scan release link count limit match schedule set pin group hide back build "
@@ -62,11 +53,6 @@ _HEADS = re.compile(
     r"support|redesign|format|count|limit)$",
     re.IGNORECASE,
 )
-_ALONE_WORDS = (
-    "crashes freezes fails flickers disappears hangs overlaps resets vanishes stops appears closes opens stays jumps "
-    "hides lags stalls blinks fires crash freeze fail vanish overlap disappear"
-)
-_ALONE = frozenset(_ALONE_WORDS.split())
 _QUOTE = re.compile(r"[\"“”]|(?<!\w)['‘]")
 _ASIDE = re.compile(r"(?<=\w{3}) +[—–-] +(?=\w)")
 _ADDED_TO = re.compile(r"(?P<what>(?:(?!\b(?:in|on|from|for|of|with|as|by|when|access|due)\b).)+?) to (?P<place>.+)")
@@ -185,7 +171,7 @@ def _named(text: str) -> Phrase:
 
 def _is_sentence(words: list[str]) -> bool:
     """Return whether a title has a finite verb of its own: "the map is faster", but not "a metronome you can see"."""
-    found = next((at for at, word in enumerate(words) if at and _FINITE.fullmatch(word)), 0)
+    found = next((at for at, word in enumerate(words) if at and FINITE.fullmatch(word)), 0)
     return found == 1 or (found > 1 and words[found - 1].lower() not in _RELATIVE)
 
 
@@ -286,43 +272,8 @@ def _is_action(word: str, rest: str) -> bool:
 
 def _fix(verb: str, rest: str) -> Phrase:
     past = verbs.past("fix" if verb == "hotfix" else verb)
-    fixed, is_bug = _fault(rest)
+    fixed, is_bug = fault_of(rest)
     return Phrase(item=f"{past} {fixed}", did=f"{past} {fixed}", fixed=fixed, bug=fixed if is_bug else None)
-
-
-def _fault(rest: str) -> tuple[str, bool]:
-    """Return what was wrong with its articles, and whether it names the fault itself."""
-    if _BUG.match(rest):
-        return with_articles(rest, "a"), True
-    words = rest.split()
-    until = next((at for at, word in enumerate(words) if at and word.lower() in _PAUSES), len(words))
-    verb_at = _verb_at(words[:until])
-    if verb_at:
-        after = words[verb_at + 1 :]
-        is_object = bool(after) and not _FINITE.fullmatch(words[verb_at]) and not after[-1].endswith("s")
-        is_known = is_object and after[0].lower() in nouns.FAULTY | nouns.DEFINITE
-        what = f"{'the ' * is_known}{with_articles(' '.join(after), None)}"
-        return f"a bug where {definite(' '.join(words[:verb_at]))} {words[verb_at]} {what}".strip(), True
-    if is_fault(rest):
-        return with_articles(rest, "a"), True
-    if words[0].lower() in nouns.FAULTY and len(words) > 1:
-        is_plural = words[until - 1].lower().endswith("s")
-        return with_articles(rest, None) if is_plural else f"a{'n' * (words[0][0] in 'aeiou')} {with_articles(rest, None)}", True
-    is_participle = "not" in words[1:until] or any(verbs.base_of_gerund(word) for word in words[1 : until - 1])
-    return with_articles(rest, "the"), is_participle
-
-
-def _verb_at(words: list[str]) -> int:
-    """Return where the verb is if these begin a sentence, such as "reminder fires twice"; 0 if they do not."""
-    for at, word in enumerate(words[1:], start=1):
-        if _FINITE.fullmatch(word):
-            return at
-        verb = verbs.base_of_third_person(word)
-        if verb is None and verbs.base_of(word) == word.lower() and words[at - 1].endswith("s"):
-            verb = word.lower()
-        if verb in verbs.SYMPTOMS and (at < len(words) - 1 or word.lower() in _ALONE):
-            return at
-    return 0
 
 
 def _verb(word: str, rest: str) -> str | None:
