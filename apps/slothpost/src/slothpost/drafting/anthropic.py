@@ -9,7 +9,7 @@ import msgspec
 from slothpost.drafting.answer import draft_of
 from slothpost.drafting.drafter import Draft, DrafterFailed, DraftRequest
 from slothpost.drafting.endpoint import Endpoint
-from slothpost.drafting.model_api import ModelApi, OpenSession
+from slothpost.drafting.model_api import ModelApi, OpenSession, decoded
 from slothpost.drafting.prompt import SCHEMA, instructions_of, messages_of
 from slothpost.model import DrafterName
 
@@ -57,10 +57,7 @@ class AnthropicDrafter:
 
 def _text(body: bytes) -> str:
     """Return the first text of an answer; what comes before it are thoughts."""
-    try:
-        answer = msgspec.json.decode(body, type=_Answer)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        raise DrafterFailed(f"{_SERVICE} answered with something else than its API documents") from None
+    answer = decoded(body, _Answer, _SERVICE)
     if answer.stop_reason == "refusal":
         raise DrafterFailed(f"{_SERVICE} declined to write this post")
     text = next((block.text for block in answer.content if block.type == "text" and block.text.strip()), "")

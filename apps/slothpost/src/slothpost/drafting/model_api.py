@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from http import HTTPStatus
+from typing import TypeVar
 
 import aiohttp
 import msgspec
@@ -29,6 +30,17 @@ class _Message(msgspec.Struct):
 
 class _Failure(msgspec.Struct):
     error: _Message | str | None = None
+
+
+A = TypeVar("A")
+
+
+def decoded(body: bytes, type: type[A], service: str) -> A:
+    """Return an answer with the fields that are used; `DrafterFailed` if it is not as the API is documented."""
+    try:
+        return msgspec.json.decode(body, type=type)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        raise DrafterFailed(f"{service} answered with something else than its API documents") from None
 
 
 class ModelApi:

@@ -9,7 +9,7 @@ import msgspec
 from slothpost.drafting.answer import draft_of
 from slothpost.drafting.drafter import Draft, DrafterFailed, DraftRequest
 from slothpost.drafting.endpoint import Endpoint
-from slothpost.drafting.model_api import ModelApi, OpenSession
+from slothpost.drafting.model_api import ModelApi, OpenSession, decoded
 from slothpost.drafting.prompt import SCHEMA, instructions_of, messages_of
 from slothpost.model import DrafterName
 
@@ -53,10 +53,7 @@ class OpenAiCompatibleDrafter:
 
 
 def _text(body: bytes) -> str:
-    try:
-        answer = msgspec.json.decode(body, type=_Answer)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        raise DrafterFailed(f"{_SERVICE} answered with something else than its API documents") from None
+    answer = decoded(body, _Answer, _SERVICE)
     if not answer.choices:
         raise DrafterFailed(f"{_SERVICE} answered without a text")
     choice = answer.choices[0]
