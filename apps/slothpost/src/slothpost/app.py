@@ -23,6 +23,7 @@ from slothpost.networks.network import Network, Networks
 from slothpost.networks.threads import ThreadsNetwork
 from slothpost.networks.x import XNetwork
 from slothpost.notices import Notices
+from slothpost.people.product_deletion import ProductDeletion
 from slothpost.people.products import Products
 from slothpost.people.users import Users
 from slothpost.planning.plans import Plans
@@ -47,6 +48,7 @@ class Slothpost(msgspec.Struct, frozen=True, kw_only=True):
     db: OpenTable
     users: Users
     products: Products
+    product_deletion: ProductDeletion
     plans: Plans
     review: Review
     cards: Cards
@@ -110,12 +112,14 @@ def _assembled(
     cards = Cards(db)
     intake = Intake(t, db)
     tokens = AccessTokens(t, db, networks, notices)
+    connections = Connections(t, db, settings.sources, base_url=settings.base_url)
     return Slothpost(
         settings=settings,
         t=t,
         db=db,
         users=Users(t, db),
         products=Products(t, db, plans),
+        product_deletion=ProductDeletion(db, plans, posts, connections),
         plans=plans,
         review=Review(db, posts, cards),
         cards=cards,
@@ -124,7 +128,7 @@ def _assembled(
         activities=Activities(db),
         intake=intake,
         webhooks=Webhooks(t, db, settings.sources),
-        connections=Connections(t, db, settings.sources, base_url=settings.base_url),
+        connections=connections,
         polling=Polling(t, db, settings.sources, intake, notices),
         accounts=AccountConnections(t, db, networks, notices, plans.rearrange_all),
         tokens=tokens,

@@ -7,7 +7,6 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from installation import Installation, network_settings, open_installation
-
 from slothpost.identifiers import DRAFT, draft_key
 from slothpost.model import Channel, Product, Voice
 from slothpost.plan import Plan

@@ -76,7 +76,9 @@ class Products:
         return await self._circumstances.product(user, id)
 
     async def list(self, user: str) -> list[Product]:
-        return [product async for product in self._db.iterate(Product.of_user(user))]
+        """Return a user's products, the oldest first."""
+        found = [product async for product in self._db.iterate(Product.of_user(user))]
+        return sorted(found, key=lambda product: (product.created_at, product.id))
 
     async def update(self, user: str, id: str, changes: ProductChanges) -> Product:
         """Change a product. With another lead, its drafts are scheduled anew."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import UTC, datetime
 
-from slothpost.errors import NotFound
+from slothpost.errors import NotAllowed, NotFound
 from slothpost.model import Post
 from slothpost.notices import News, Notices
 from slothpost.planning.circumstances import Circumstances
@@ -63,6 +63,21 @@ class PostWriter:
             return changed
 
         return await self._db.transact(work)
+
+    async def delete(self, user: str, id: str) -> None:
+        """Delete a post with its schedules; `NotAllowed` while it is being published."""
+
+        async def work(tx: Transaction) -> None:
+            post = await tx.get(Post.key.id(user, id))
+            if post is None:
+                return
+            if post.state == "publishing":
+                raise NotAllowed("this post is being published: try again in a minute")
+            for key in schedules_of(post, self.now(), is_held=False):
+                await self._t.schedules.delete(user, key, using=tx)
+            tx.delete(post.key)
+
+        await self._db.transact(work)
 
     async def write(self, tx: Transaction, post: Post, *, before: Post | None) -> None:
         """Add a post, and the change of its schedules, to a transaction."""

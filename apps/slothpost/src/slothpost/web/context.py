@@ -63,8 +63,7 @@ def part(request: HttpRequest, name: str) -> str:
 
 async def products_of(request: HttpRequest) -> list[Product]:
     """Return the products of the user, the oldest first."""
-    listed = await slothpost_of(request).products.list(user_of(request).id)
-    return sorted(listed, key=lambda product: (product.created_at, product.name))
+    return await slothpost_of(request).products.list(user_of(request).id)
 
 
 def now_of(request: HttpRequest) -> datetime:

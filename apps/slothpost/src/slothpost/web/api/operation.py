@@ -16,7 +16,7 @@ from slothpost.app import Slothpost
 from slothpost.errors import NotFound
 from slothpost.model import ChannelName, User
 
-Method = Literal["GET", "POST", "PUT", "PATCH"]
+Method = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
 Scope = Literal["read", "write"]
 
 Q = TypeVar("Q")

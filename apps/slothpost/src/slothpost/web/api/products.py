@@ -85,6 +85,12 @@ class ProductList(msgspec.Struct, frozen=True):
     items: list[ProductBody]
 
 
+class DeletedProduct(msgspec.Struct, frozen=True):
+    """The id of a product that is gone."""
+
+    id: str
+
+
 @operation("GET", "/products")
 async def list_products(call: Call[NoQuery, NoBody]) -> ProductList:
     """List your products."""
@@ -109,6 +115,13 @@ async def update_product(call: Call[NoQuery, ProductPatch]) -> ProductBody:
     return _body(await call.slothpost.products.update(*call.product, _changes(call.body)))
 
 
+@operation("DELETE", "/products/{product}")
+async def delete_product(call: Call[NoQuery, NoBody]) -> DeletedProduct:
+    """Delete a product with its plans, posts, activity and connections. What is out on a network stays there."""
+    await call.slothpost.product_deletion.delete(*call.product)
+    return DeletedProduct(call.names["product"])
+
+
 @operation("POST", "/products/{product}/pause")
 async def pause_product(call: Call[NoQuery, NoBody]) -> ProductBody:
     """Pause a product: nothing is drafted or published for it."""
@@ -121,7 +134,7 @@ async def resume_product(call: Call[NoQuery, NoBody]) -> ProductBody:
     return await _paused(call, paused=False)
 
 
-OPERATIONS = (list_products, create_product, get_product, update_product, pause_product, resume_product)
+OPERATIONS = (list_products, create_product, get_product, update_product, delete_product, pause_product, resume_product)
 
 
 async def _paused(call: Call[NoQuery, NoBody], *, paused: bool) -> ProductBody:

@@ -91,7 +91,19 @@ async def set_own_model(request: HttpRequest) -> Response[Any]:
     return redirect(f"/products/{product.id}/edit#own-model", "saved")
 
 
-HANDLERS = [new, create, edit, save, set_own_model]
+@post("/products/{product_id:str}/delete", status_code=200)
+async def delete(request: HttpRequest) -> Response[Any]:
+    """Delete a product, if its name was entered."""
+    slothpost, user, fields = slothpost_of(request), user_of(request), await read_form(request)
+    product = await slothpost.products.get(user.id, part(request, "product_id"))
+    if " ".join(fields.get("confirm", "").split()) != product.name:
+        wrong = InvalidField("confirm", f"enter {product.name} to delete it")
+        return await _form(request, product, _shown(product), errors_of(wrong, ("confirm",)))
+    await slothpost.product_deletion.delete(user.id, product.id)
+    return redirect("/products", "deleted")
+
+
+HANDLERS = [new, create, edit, save, set_own_model, delete]
 
 
 async def _form(

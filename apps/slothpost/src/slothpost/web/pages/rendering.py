@@ -21,6 +21,7 @@ NAV = (("review", "/", "Review"), ("week", "/week", "Week"), ("activity", "/acti
 # What a page says after a change. The address holds only the name, so that a link cannot put words on the page.
 NOTICES = {
     "saved": "Saved.",
+    "deleted": "The product is deleted.",
     "approved": "Approved. It goes out at its slot.",
     "unapproved": "Approval taken back. The draft waits for you again.",
     "edited": "Saved the text.",
