@@ -120,6 +120,13 @@ def test_the_key_of_a_file_is_made_once_and_readable_by_its_owner_only(run: Run,
     assert kept.read_text() == key
 
 
+def test_the_database_is_readable_by_its_owner_only(run: Run, folder: Path) -> None:
+    run("invite", "Ada")
+    modes = {file.name: stat.S_IMODE(file.stat().st_mode) for file in folder.iterdir()}
+    assert modes["posts.db"] == 0o600
+    assert set(modes.values()) == {0o600}
+
+
 def test_a_beat_says_what_it_did(run: Run) -> None:
     assert json.loads(run("tick"))["claimed"] == 0
 

@@ -45,6 +45,7 @@ def test_credentials_and_addresses_of_networks_are_read() -> None:
         ({"SLOTHPOST_PORT": "70000"}, "SLOTHPOST_PORT: '70000' is not a port"),
         ({"SLOTHPOST_URL": "posts.example.com"}, "SLOTHPOST_URL: 'posts.example.com' is not an address"),
         ({"SLOTHPOST_URL": "https://example.com/posts"}, "is not an address without a path"),
+        ({"SLOTHPOST_TICK_SECRET": "beat"}, "SLOTHPOST_TICK_SECRET: use at least 16 characters"),
         ({"SLOTHPOST_THREADS_CLIENT_ID": "1"}, "SLOTHPOST_THREADS_CLIENT_SECRET: it is missing"),
     ],
 )

@@ -19,7 +19,7 @@ import typer
 from slothpost.app import Slothpost, open_slothpost
 from slothpost.demo import DEMO_USER, open_demo
 from slothpost.errors import InvalidField, NotFound, SlothpostError
-from slothpost.local_key import ensure_key
+from slothpost.local_key import ensure_key, make_private
 from slothpost.model import User
 from slothpost.serving import listen, serve
 from slothpost.settings import DEFAULT_PORT, Settings
@@ -184,6 +184,7 @@ async def _first_link(slothpost: Slothpost, *, is_demo: bool) -> str | None:
 def _settings(given: dict[str, str] | None = None) -> Settings:
     settings = Settings.from_environment({**os.environ, **(given or {})})
     ensure_key(os.environ, settings.store)
+    make_private(settings.store)
     return settings
 
 

@@ -1,9 +1,10 @@
-"""The key that secrets are encrypted with, where everything is on one machine: a file beside the database."""
+"""Where everything is on one machine: an SQLite file that only its owner may read, and beside it the key of its secrets."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import MutableMapping
+from contextlib import suppress
 from pathlib import Path
 
 from slothpost.errors import InvalidField
@@ -23,13 +24,25 @@ def ensure_key(environ: MutableMapping[str, str], store: str) -> Path | None:
     if not store.startswith(("sqlite:", "memory:")):
         remedy = 'what `python -c "import tickler; print(tickler.new_key())"` prints, the same for every process'
         raise InvalidField(VARIABLE, f"it is missing, and the tokens of accounts are encrypted with it: set it to {remedy}")
-    place = store.removeprefix(_FILE).partition("?")[0] if store.startswith(_FILE) else ""
+    place = _file(store)
     if not place:
         environ[VARIABLE] = new_key()  # what it encrypts is gone when the process ends
         return None
     path = Path(f"{place}.key")
     environ[VARIABLE] = _kept(path)
     return path
+
+
+def make_private(store: str) -> None:
+    """Make the SQLite file that does not exist yet, readable by its owner only: whoever reads it could sign in as anybody."""
+    place = _file(store)
+    if place:
+        with suppress(OSError):  # it is there already, or SQLite says why it cannot be made
+            os.close(os.open(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+
+
+def _file(store: str) -> str:
+    return store.removeprefix(_FILE).partition("?")[0] if store.startswith(_FILE) else ""
 
 
 def _kept(path: Path) -> str:

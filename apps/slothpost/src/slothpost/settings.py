@@ -18,6 +18,7 @@ from slothpost.networks.x import XSettings
 from slothpost.sources.source_settings import SourceSettings
 
 DEFAULT_PORT = 8322
+MIN_SECRET = 16
 
 _URLS = ("api_url", "authorize_url", "site_url")
 
@@ -45,6 +46,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
             raise InvalidField(
                 "SLOTHPOST_URL", f"{self.base_url!r} is not an address without a path, such as https://posts.example.com"
             )
+        if self.tick_secret is not None and len(self.tick_secret) < MIN_SECRET:
+            remedy = "such as what `openssl rand -hex 32` prints, since others could guess it"
+            raise InvalidField("SLOTHPOST_TICK_SECRET", f"use at least {MIN_SECRET} characters, {remedy}")
 
     def __repr__(self) -> str:
         return f"<Settings of {self.base_url}>"  # the rest has credentials
