@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from datetime import timedelta
 from typing import Any
@@ -16,7 +17,10 @@ from slothpost.model import Product, User
 from slothpost.people import products
 from slothpost.people.products import ProductChanges
 from slothpost.people.users import UserChanges
-from slothpost.quotas import REDRAFTS, WRITTEN_POSTS
+from slothpost.quotas import DELIVERIES, REDRAFTS, WRITTEN_POSTS
+from slothpost.standins.github_repository import LocalRepository
+from slothpost.web.app import create_app
+from slothpost.web.large_bodies import MAX_HELD
 
 PATIENCE_S = 0.5  # in which a text of any length is counted
 
@@ -90,6 +94,26 @@ async def test_drafts_are_written_anew_no_oftener_than_somebody_reads_them(here:
     await here.app.drafts.regenerate("ada", post.id, by="Ada")
 
 
+async def test_a_product_takes_no_flood_of_deliveries_and_others_are_not_held_up(here: Installation) -> None:
+    signers, secrets = [], []
+    for user in ("eve", "ada"):
+        product = await here.a_product(user)
+        setup = await here.app.connections.setup(user, product.id, "github")
+        signers.append(product.id)
+        secrets.append(setup.secret or "")
+    repository = LocalRepository("eve/flood", private=False, now=here.now)
+
+    async def deliver(number: int) -> int:
+        signed = repository.event(secrets[number], "sponsorship")
+        return (await here.app.webhooks.github(signers[number], signed.headers, signed.body)).status
+
+    assert {await deliver(0) for _ in range(DELIVERIES.burst)} == {202}
+    assert await deliver(0) == 429
+    assert await deliver(1) == 202
+    here.clock.advance(timedelta(seconds=1))
+    assert await deliver(0) == 202
+
+
 async def test_a_form_that_is_saved_does_not_resume_what_was_paused_meanwhile(
     here: Installation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -107,3 +131,36 @@ async def test_a_form_that_is_saved_does_not_resume_what_was_paused_meanwhile(
     assert (changed.name, changed.paused) == ("Kettle", True)
     user, _ = await here.app.users.update("ada", UserChanges(name="Ada L."))
     assert (user.name, user.paused) == ("Ada L.", True)
+
+
+async def test_strangers_hold_only_a_few_large_bodies_at_once(here: Installation) -> None:
+    app, sent, piece = create_app(here.app), asyncio.Event(), b" " * 100_000
+    reading: list[asyncio.Task[int]] = []
+
+    async def post(headers: list[tuple[bytes, bytes]], *, waits: bool) -> int:
+        statuses: list[int] = []
+        scope: Any = {
+            "type": "http", "method": "POST", "path": "/webhooks/github/x1", "raw_path": b"/webhooks/github/x1",
+            "query_string": b"", "headers": [(b"host", b"localhost"), *headers], "client": ("203.0.113.7", 1),
+        }  # fmt: skip
+
+        async def receive() -> Any:
+            if waits:
+                await sent.wait()
+            return {"type": "http.request", "body": piece, "more_body": False}
+
+        async def send(message: Any) -> None:
+            statuses.extend([message["status"]] if message["type"] == "http.response.start" else [])
+
+        await app(scope, receive, send)
+        return statuses[0]
+
+    large = [(b"content-length", b"20000000")]
+    reading += [asyncio.create_task(post(large if number % 2 else [], waits=True)) for number in range(MAX_HELD)]
+    await asyncio.sleep(0)
+    assert await post(large, waits=False) == 503
+    assert await post([], waits=False) == 503, "its length is not announced"
+    assert await post([(b"content-length", b"100000")], waits=False) == 401, "what is small is read, and has no signature"
+    sent.set()
+    assert set(await asyncio.gather(*reading)) == {401}
+    assert await post(large, waits=False) == 401

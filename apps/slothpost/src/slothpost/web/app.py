@@ -17,6 +17,7 @@ from slothpost.web.api import API_ROUTES
 from slothpost.web.api.problems import problem_response
 from slothpost.web.api_tokens import API_TOKEN_PREFIX, ApiToken, ApiTokens
 from slothpost.web.context import CONTEXT, Context, HttpRequest, web_of
+from slothpost.web.large_bodies import LargeBodies
 from slothpost.web.pages import PAGE_ROUTES
 from slothpost.web.pages.assets import ASSETS
 from slothpost.web.pages.rendering import error_page, only_sessions
@@ -34,7 +35,7 @@ def create_app(slothpost: Slothpost) -> ASGIApp:
     settings = web_settings(slothpost.settings)
     web: Web[User] = Web(slothpost.t, "slothpost", user=slothpost.users.get, settings=settings, error_page=error_page)
     tokens = ApiTokens(slothpost.db, web.tokens(ApiToken, prefix=API_TOKEN_PREFIX, subject=lambda token: token.user))
-    context = Context(slothpost, web, tokens)
+    context = Context(slothpost, web, tokens, LargeBodies())
     app = routes()
 
     async def with_context(scope: Scope, receive: Receive, send: Send) -> None:

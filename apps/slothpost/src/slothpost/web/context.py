@@ -11,6 +11,7 @@ from litestar import Request
 from slothpost.app import Slothpost
 from slothpost.model import Product, User
 from slothpost.web.api_tokens import ApiScope, ApiTokens
+from slothpost.web.large_bodies import LargeBodies
 from tickler.web import Refused, Web
 
 CONTEXT = "slothpost.context"  # key in the ASGI scope
@@ -24,6 +25,7 @@ class Context(msgspec.Struct, frozen=True, eq=False):
     slothpost: Slothpost
     web: Web[User]
     tokens: ApiTokens
+    large_bodies: LargeBodies
 
 
 def context_of(request: HttpRequest) -> Context:
