@@ -48,6 +48,16 @@ async def test_nothing_to_tell_is_said_with_the_reason(anywhere: Installation) -
     assert await anywhere.posts(product) == []
 
 
+async def test_maintenance_alone_is_counted_where_there_is_nothing_to_tell(here: Installation) -> None:
+    product = await here.a_channel(PLAN)
+    for title in ("Update dependencies", "Fix a typo", "Run tests in parallel"):
+        await here.an_activity(product, title, kind="chore", worth=0)
+    await here.until(berlin("2027-03-01 21:01"))
+    (slot,) = await here.slots(product)
+    assert "3" in str(slot.nothing)
+    assert "maintenance" in str(slot.nothing)
+
+
 async def test_activity_is_told_once_on_each_channel(anywhere: Installation) -> None:
     product = await anywhere.a_channel(PLAN)
     await anywhere.app.plans.set_plan("ada", product.id, "threads", {"tue": "09:00"}, ZONE)

@@ -78,7 +78,7 @@ class Drafts:
         if self._redrafts.take(user):
             raise NotAllowed("you had many drafts written anew within an hour: edit this one, or try again in some minutes")
         seed = f"{post.id}:{len(post.history)}"
-        told = _Told(choice.activities, private_names, hint=hint[:MAX_HINT], instead_of=id)
+        told = _Told(choice.activities, private_names, hint=hint[:MAX_HINT], instead_of=post)
         draft = await self._drafters.draft(await self._request(state, told, seed))
 
         def written(found: Post) -> Post:
@@ -148,7 +148,9 @@ class Drafts:
         private_names = await self._private_names(channel.product, candidates)
         choice = choose(candidates, product=state.product, private_names=private_names)
         if not choice.activities:
-            return await self._leave_empty(channel.product, channel.name, slot, choice.nothing)
+            maintenance = await self._maintenance(channel.product, channel.name, slot.at)
+            reason = choose([*candidates, *maintenance], product=state.product).nothing
+            return await self._leave_empty(channel.product, channel.name, slot, reason)
         id = drafted_post_id(channel.product, channel.name, slot.at)
         draft = await self._drafters.draft(await self._request(state, _Told(choice.activities, private_names), id))
         return f"{label}: {await self._store(state, slot, id, draft)}"
@@ -203,6 +205,13 @@ class Drafts:
         index = Activity.for_x if channel == "x" else Activity.for_threads
         return list((await self._db.query(index(product).newest_first(), first=MAX_CANDIDATES)).items)
 
+    async def _maintenance(self, product: str, channel: ChannelName, before: datetime) -> list[Activity]:
+        """Return what happened since the latest post that is never told: it is counted where there is nothing to tell."""
+        page = await self._db.query(Post.of_channel(product, channel).before(before).newest_first(), first=1)
+        since = page.items[0].slot_at if page.items else before - LOOK_BACK
+        happened = Activity.by_time(product).since(since).newest_first()
+        return list((await self._db.query(happened, where=Activity.worth == 0, first=MAX_CANDIDATES)).items)
+
     async def _taken_by(self, product: str, channel: ChannelName, at: datetime) -> str | None:
         """Return the post that has a slot already, such as one that somebody wrote for it."""
         there = Post.of_channel(product, channel).between(at, at)
@@ -220,11 +229,13 @@ class Drafts:
 
     async def _request(self, state: ChannelState, told: _Told, seed: str) -> DraftRequest:
         recent = await recent_posts(self._db, state.product.id, state.channel.name)
+        if told.instead_of is not None:  # it comes first, so that the new draft is unlike it
+            recent = [told.instead_of, *(post for post in recent if post.id != told.instead_of.id)]
         return DraftRequest(
             product=state.product,
             channel=state.channel.name,
             activities=told.activities,
-            recent=[(post.text, post.angle) for post in recent if post.id != told.instead_of],
+            recent=[(post.text, post.angle) for post in recent],
             hint=told.hint,
             seed=seed,
             private_names=told.private_names if any(activity.is_private for activity in told.activities) else (),
@@ -237,7 +248,7 @@ class _Told(msgspec.Struct, frozen=True):
     activities: Sequence[Activity]
     private_names: Sequence[str]
     hint: str = ""
-    instead_of: str = ""
+    instead_of: Post | None = None
 
 
 class _Written(TypedDict):
