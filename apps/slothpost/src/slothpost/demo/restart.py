@@ -21,7 +21,7 @@ from tickler.table import MISSING
 SOON = timedelta(hours=13)  # a draft for a slot within this time is waiting, or one is made
 
 _MADE = PRODUCTS["steepwell"]
-_PLACE = re.compile(r"/@?(?P<handle>\w+)/(?:status|post)/(?P<id>[\w-]+)$")
+_PLACE = re.compile(r"/@?(?P<handle>\w+)/(?:status|post)/[\w-]+$")
 
 
 class Restart:
@@ -73,18 +73,18 @@ class Restart:
     async def _put_out(self, user: User) -> None:
         """Let the networks show again what went out, also the posts of which slothpost was not told that they did."""
         async for post in self._slothpost.db.iterate(Post.by_slot(user.id)):
-            posts = self._services.x.posts if post.channel == "x" else self._services.threads.posts
+            store = self._services.x.store if post.channel == "x" else self._services.threads.store
             local = await self._local(post)
-            if local is not None and all((other.handle, other.text) != (local.handle, local.text) for other in posts):
-                posts.append(local)
+            if local is not None and all((other.handle, other.text) != (local.handle, local.text) for other in store.posts):
+                store.put_back(local)
         for network in (self._services.x, self._services.threads):
             network.posts.sort(key=lambda post: post.at)
 
     async def _local(self, post: Post) -> LocalPost | None:
         """Return a post as its network has it; None if it has not gone out."""
-        if post.state == "published" and post.url is not MISSING:
+        if post.state == "published" and post.url is not MISSING and post.remote_id is not MISSING:
             place = _PLACE.search(post.url)
-            return None if place is None else _local(post, place["handle"], place["id"], post.url)
+            return None if place is None else _local(post, place["handle"], post.remote_id, post.url)
         if post.state == "unconfirmed" and post.channel == "x":
             account = (await self._slothpost.review.card(post.user, post.id)).state.account
             if account is not None:

@@ -43,7 +43,7 @@ class Said(msgspec.Struct, frozen=True):
 def render(places: Sequence[Place], said: Said | None, activity_url: str) -> str:
     return f"""<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
-<title>Local GitHub, Vercel and App Store</title><style>{_STYLE}</style></head>
+<title>Local GitHub, Vercel and App Store</title><link rel="icon" href="data:,"><style>{_STYLE}</style></head>
 <body><main><p class="network"><span class="sign" aria-hidden="true">↑</span>
 <a href="/">Ship something</a> <span class="local">local stand-in</span></p>
 {_said(said, activity_url)}

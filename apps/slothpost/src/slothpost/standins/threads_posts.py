@@ -117,6 +117,12 @@ class ThreadsPosts:
     def find(self, id: str, handle: str) -> LocalPost | None:
         return next((post for post in self.posts if post.id == id and post.handle == handle), None)
 
+    def put_back(self, post: LocalPost) -> None:
+        """Show a post that an earlier stand-in has published. New ones get ids after its own."""
+        self.posts.append(post)
+        if post.id.isdecimal():
+            self._numbers = itertools.count(max(next(self._numbers), int(post.id) + 1))
+
     def _post(self, container: Container, now: datetime, site: str) -> LocalPost:
         id = str(next(self._numbers))
         code = urlsafe_b64encode(int(id).to_bytes(8, "big")).rstrip(b"=").decode()

@@ -60,6 +60,10 @@ class XPosts:
             self.credit -= 1
         return post
 
+    def put_back(self, post: LocalPost) -> None:
+        """Show a post that an earlier stand-in has published."""
+        self.posts.append(post)
+
     def limit_headers(self, handle: str) -> dict[str, str]:
         now = self._now()
         return {
