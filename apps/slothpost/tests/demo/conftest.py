@@ -47,6 +47,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Made:
     found = Made(tmp_path_factory.mktemp("demo") / "demo.db", new_key(), [])
 
     async def fill() -> None:
+        found.path.touch(0o600)  # as the command line does
         async with opened(found.path, ManualClock(THURSDAY), free_port(), found.said):
             pass
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import re
 import signal
+import stat
 import subprocess
 import sys
 from collections import Counter
@@ -17,6 +18,7 @@ import aiohttp
 import pytest
 from demo.conftest import THURSDAY, ZONE, Made, Start, Started, free_port, opened
 
+from slothpost.app import open_slothpost
 from slothpost.demo import DEMO_USER, open_demo
 from slothpost.demo.days import days_of
 from slothpost.demo.local_services import GOES_OUT_AND_HANGS
@@ -158,6 +160,7 @@ async def test_a_marker_in_a_text_makes_the_network_hang_after_it_took_the_post(
 async def test_the_first_start_says_what_takes_so_long_and_leaves_nothing_but_the_file(made: Made) -> None:
     assert made.said == ["making up three weeks of a developer's work: this takes a few seconds, the first time only"]
     assert [found.name for found in made.path.parent.iterdir()] == ["demo.db"]
+    assert stat.S_IMODE(made.path.stat().st_mode) == 0o600
 
 
 async def test_networks_take_other_ports_where_theirs_are_taken(start: Start) -> None:
@@ -174,7 +177,8 @@ async def test_it_needs_a_file(store: str) -> None:
 
 async def test_a_file_of_others_is_left_alone(start: Start, path: Path) -> None:
     path.unlink()
-    path.touch()
+    async with open_slothpost(Settings(store=f"sqlite:///{path}")) as app:
+        await app.users.create("Ada")
     with pytest.raises(NotAllowed, match="this file is not of the demo"):
         async with start(THURSDAY):
             pass

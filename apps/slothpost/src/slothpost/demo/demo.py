@@ -21,6 +21,7 @@ from slothpost.demo.sources_page import SourcesPage
 from slothpost.demo.time_lapse import TimeLapse
 from slothpost.demo.ways_in import directly, secrets_of
 from slothpost.errors import InvalidField, NotAllowed
+from slothpost.local_key import make_private
 from slothpost.settings import Settings
 from tickler import ManualClock
 
@@ -67,7 +68,7 @@ async def open_demo(
         services = await stack.enter_async_context(open_local_services(settings, time))
         page = await stack.enter_async_context(SourcesPage(services, settings))
         local = services.settings(settings, page.url)
-        if not path.exists():
+        if not path.exists() or not path.stat().st_size:
             say("making up three weeks of a developer's work: this takes a few seconds, the first time only")
             await _play_past(local, path, services, time, zone or machine_zone())
         yield Demo(local, services, page, time)
@@ -83,6 +84,7 @@ async def _play_past(settings: Settings, path: Path, services: LocalServices, ti
     clock = ManualClock(days.at(FIRST_DAY, "10:00"))
     present = time.follow(clock.now_ms)
     store = settings.store.replace(str(path), str(begun), 1)
+    make_private(store)
     async with open_slothpost(msgspec.structs.replace(settings, store=store), clock=clock) as slothpost:
         past = Past(slothpost, TimeLapse(slothpost, clock), services, _shipper(slothpost, services), days)
         await past.play(now)
