@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 import os
-from collections.abc import AsyncIterator, Callable
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from pathlib import Path
 
 import msgspec
@@ -45,7 +46,8 @@ class Demo:
         if await slothpost.users.get(DEMO_USER) is None:
             raise NotAllowed("this file is not of the demo: set SLOTHPOST_STORE to another one, or leave --demo out")
         self._time.follow(slothpost.t.now_ms)
-        await Restart(slothpost, self.services, _shipper(slothpost, self.services)).bring_up_to_date()
+        with _quietly():
+            await Restart(slothpost, self.services, _shipper(slothpost, self.services)).bring_up_to_date()
         self._page.open(slothpost)
 
     def hints(self) -> tuple[str, ...]:
@@ -70,7 +72,8 @@ async def open_demo(
         local = services.settings(settings, page.url)
         if not path.exists() or not path.stat().st_size:
             say("making up three weeks of a developer's work: this takes a few seconds, the first time only")
-            await _play_past(local, path, services, time, zone or machine_zone())
+            with _quietly():
+                await _play_past(local, path, services, time, zone or machine_zone())
         yield Demo(local, services, page, time)
 
 
@@ -90,6 +93,18 @@ async def _play_past(settings: Settings, path: Path, services: LocalServices, ti
         await past.play(now)
     time.follow(present)
     os.replace(begun, path)
+
+
+@contextmanager
+def _quietly() -> Iterator[None]:
+    """Leave out what the engine says whenever it begins to work: here it does so a hundred times."""
+    logger = logging.getLogger("tickler")
+    level = logger.level
+    logger.setLevel(logging.WARNING)
+    try:
+        yield
+    finally:
+        logger.setLevel(level)
 
 
 def _path(store: str) -> Path:
