@@ -216,4 +216,4 @@ def test_on_the_command_line_it_prints_where_to_look(path: Path, monkeypatch: py
         assert process.wait(30) == 0
     assert re.search(rf"open  http://127.0.0.1:{port}/sign-in/[\w-]+\n", said)
     for place in ("X", "Threads", "ship something"):
-        assert re.search(rf"  {place}  http://127\.0\.0\.1:\d+\b", said)
+        assert re.search(rf"  {place} +http://127\.0\.0\.1:\d+\b", said)

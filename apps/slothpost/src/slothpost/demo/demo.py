@@ -52,11 +52,8 @@ class Demo:
 
     def hints(self) -> tuple[str, ...]:
         """Return what to look at, for whoever has started it."""
-        x, threads = self.services.x.url, self.services.threads.url
-        return (
-            "approve a draft, press Post now, and look at it on the local X or Threads",
-            f"X  {x}   Threads  {threads}   ship something  {self._page.url}",
-        )
+        places = {"X": self.services.x.url, "Threads": self.services.threads.url, "ship something": self._page.url}
+        return ("approve a draft, press Post now, and look at it here:", *(f"{name:<14}  {url}" for name, url in places.items()))
 
 
 @asynccontextmanager

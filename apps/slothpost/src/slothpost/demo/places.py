@@ -15,6 +15,7 @@ from tickler.table import MISSING
 
 FIRST_VERSION = "1.0"
 IDEA = "Add a dark mode"
+IDEA_OF_WEBSITE = "Add a page about cold brew"
 
 _MADE: dict[str, MadeProduct] = {made.repository: made for made in PRODUCTS.values()}
 
@@ -69,7 +70,7 @@ class Places:
         projects = {found.project.id for found in connected if found.project is not None and found.place.source == "vercel"}
         return [
             *(
-                Found(place=Place(id=f"project-{each.id}", source="vercel", name=each.name, title=IDEA), project=each)
+                Found(place=Place(id=f"project-{each.id}", source="vercel", name=each.name, title=IDEA_OF_WEBSITE), project=each)
                 for each in self._services.vercel.projects
                 if each.id not in projects
             ),
