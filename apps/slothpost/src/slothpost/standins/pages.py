@@ -48,6 +48,14 @@ def consent_page(site: Site, consent: Consent) -> web.Response:
     return _page(site, f"Authorize {consent.app}", body)
 
 
+def choice_page(site: Site, title: str, choices: Mapping[str, str]) -> web.Response:
+    """Show links by what they say."""
+    links = "".join(f'<li><a href="{escape(url)}">{escape(label)}</a></li>' for label, url in choices.items())
+    body = f"""<div class="card"><h1>{escape(title)}</h1><ul>{links}</ul></div>
+<p class="soft">This {escape(site.name)} runs on your computer, and nothing leaves it.</p>"""
+    return _page(site, title, body)
+
+
 def post_page(site: Site, post: LocalPost) -> web.Response:
     return _page(site, f"@{post.handle} on {site.name}", _card(site, post))
 
@@ -74,7 +82,7 @@ def _card(site: Site, post: LocalPost) -> str:
 def _page(site: Site, title: str, body: str, status: int = 200) -> web.Response:
     text = f"""<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
-<title>{escape(title)}</title><style>{_STYLE}</style></head>
+<title>{escape(title)}</title><link rel="icon" href="data:,"><style>{_STYLE}</style></head>
 <body><main><p class="network"><span class="sign" aria-hidden="true">{escape(site.sign)}</span>
 <a href="{escape(site.home)}">{escape(site.name)}</a> <span class="local">local stand-in</span></p>
 {body}</main></body></html>

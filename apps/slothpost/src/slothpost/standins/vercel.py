@@ -6,7 +6,6 @@ import itertools
 import secrets
 from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
-from html import escape
 from http import HTTPStatus
 from typing import Any, Self
 from urllib.parse import urlencode
@@ -19,10 +18,12 @@ from slothpost.standins.deliveries import Signed, vercel_delivery
 from slothpost.standins.faults import Faults, FaultyAnswers
 from slothpost.standins.github_repository import LocalRepository, new_sha
 from slothpost.standins.loopback import Loopback
+from slothpost.standins.pages import Site, choice_page
 
 CLIENT_ID = "oac_slothpost"
 CLIENT_SECRET = "local-vercel-client-secret"  # noqa: S105  # it opens nothing but this stand-in
 SLUG = "slothpost"
+SITE = Site(name="Vercel", sign="▲", home="", profile="")
 
 _numbers = itertools.count(1)
 
@@ -238,12 +239,8 @@ class VercelStandIn:
         """Show who may install the integration: each account that has a project here."""
         state = request.query.get("state", "")
         accounts = sorted({project.account for project in self.projects})
-        links = "".join(
-            f'<li><a href="/install?{escape(urlencode({"account": each, "state": state}))}">Install for {escape(each)}</a></li>'
-            for each in accounts
-        )
-        page = f'<!doctype html><html lang="en"><title>Install slothpost</title><h1>Install slothpost</h1><ul>{links}</ul></html>'
-        return web.Response(text=page, content_type="text/html")
+        choices = {f"Install for {each}": f"/install?{urlencode({'account': each, 'state': state})}" for each in accounts}
+        return choice_page(SITE, "Install slothpost", choices)
 
     async def _installed(self, request: web.Request) -> web.Response:
         account = request.query["account"]
