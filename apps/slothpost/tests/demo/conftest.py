@@ -48,6 +48,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Made:
 
     async def fill() -> None:
         found.path.touch(0o600)  # as the command line does
+        found.path.with_name("demo.begun.db").write_text("left by a start that was interrupted")
         async with opened(found.path, ManualClock(THURSDAY), free_port(), found.said):
             pass
 

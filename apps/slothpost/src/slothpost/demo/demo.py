@@ -29,7 +29,7 @@ from tickler import ManualClock
 Say = Callable[[str], None]
 
 _FILE = "sqlite:///"
-_BEGUN = ".begun"  # the name of the file while the weeks are played: what has another name is complete
+_BEGUN = ".begun"  # is in the name of the file while the weeks are played: what has another name is complete
 
 
 class Demo:
@@ -76,7 +76,7 @@ async def open_demo(
 
 async def _play_past(settings: Settings, path: Path, services: LocalServices, time: LocalTime, zone: str) -> None:
     """Play the weeks in a file beside the one that is wanted, which is there only when they are complete."""
-    begun = path.with_name(path.name + _BEGUN)
+    begun = path.with_name(f"{path.stem}{_BEGUN}{path.suffix}")
     for leftover in path.parent.glob(f"{begun.name}*"):
         leftover.unlink()
     now = time()
