@@ -88,12 +88,18 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
-def _check_names(found: Mapping[str, str]) -> None:
-    """Raise `InvalidField` for a variable that nothing reads: it is misspelled."""
+def known_variables() -> frozenset[str]:
+    """Return the names of all variables that are read, without SLOTHPOST_ and in lower case."""
     known = {"store", "table", "url", "port", "proxies", "tick_secret", "allow_networks"}
     known |= {f"x_{name}" for name in ("client_id", "client_secret", *_URLS)}
     known |= {f"threads_{name}" for name in ("client_id", "client_secret", *_URLS)}
     known |= {field.name for kind in (SourceSettings, DrafterSettings) for field in msgspec.structs.fields(kind)}
+    return frozenset(known)
+
+
+def _check_names(found: Mapping[str, str]) -> None:
+    """Raise `InvalidField` for a variable that nothing reads: it is misspelled."""
+    known = known_variables()
     for name in sorted(found.keys() - known):
         close = get_close_matches(name, known, n=1)
         remedy = f"did you mean SLOTHPOST_{close[0].upper()}?" if close else "remove it"
