@@ -98,7 +98,7 @@ PRODUCTS: Mapping[ProductKey, MadeProduct] = {
             url="https://portpeek.example.com",
             lead_minutes=48 * _HOUR,
         ),
-        plans={"x": {1: "12:00", 3: "09:00", 6: "17:30"}, "threads": {5: "08:30"}},
+        plans={"x": {1: "12:00", 4: "12:00", 6: "17:30"}, "threads": {5: "08:30"}},
         topic="command line",
         repository=f"{OWNER}/portpeek",
         repository_id=735_902_648,

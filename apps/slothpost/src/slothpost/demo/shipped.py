@@ -86,7 +86,7 @@ SHIPPED: Sequence[Shipped] = (
             "A friendly one goes out after seven days, and a firmer one after twenty.",
         ),
     ),
-    Shipped(-18, "19:30", "portpeek", Merged("Show the start time of each program")),
+    Shipped(-18, "20:45", "portpeek", Merged("Show the start time of each program")),
     Shipped(
         -16, "10:20", "portpeek",
         Released(
@@ -150,23 +150,23 @@ SHIPPED: Sequence[Shipped] = (
     Shipped(
         -8, "20:40", "plainbill", Pushed(("Refactor the numbering of invoices", "Rename InvoiceService to Invoices", "Fix typo"))
     ),
-    Shipped(-7, "11:30", "portpeek", Pushed(("Bump clap from 4.5.1 to 4.5.4", "Fix typo in README", "ci: cache the build"))),
     Shipped(-6, "12:15", "steepwell", Deployed("Show the lock screen widget on the start page")),
+    Shipped(-6, "18:30", "portpeek", Pushed(("Bump clap from 4.5.1 to 4.5.4", "Fix typo in README", "ci: cache the build"))),
     Shipped(-6, "21:05", "steepwell", Starred(250)),
-    Shipped(
-        -5, "09:40", "portpeek",
-        Merged(
-            "Add a way to stop the program that holds a port",
-            "Until now you copied the number of the process into another command. "
-            "Portpeek asks first, and never stops a program of the system.",
-        ),
-    ),
     Shipped(
         -5, "13:15", "plainbill",
         Merged(
             "Export all invoices of a year as one file for the tax office",
             "Before, each invoice had to be downloaded by itself.",
             ("enhancement",),
+        ),
+    ),
+    Shipped(
+        -5, "14:40", "portpeek",
+        Merged(
+            "Add a way to stop the program that holds a port",
+            "Until now you copied the number of the process into another command. "
+            "Portpeek asks first, and never stops a program of the system.",
         ),
     ),
     Shipped(
