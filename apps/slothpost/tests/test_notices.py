@@ -77,3 +77,14 @@ async def test_a_webhook_at_a_private_address_is_refused_by_field(here: Installa
             await here.app.users.update("ada", UserChanges(notify_url=url))
     user, secret = await here.app.users.update("ada", UserChanges(notify_url=""))
     assert (user.notify_url or None, secret) == (None, None)
+
+
+async def test_a_notice_is_current_as_long_as_it_holds(here: Installation) -> None:
+    product = await here.a_channel({"tue": "09:00"})
+    await here.an_activity(product)
+    await here.until(berlin("2027-03-01 21:01"))
+    (post,) = await here.posts(product)
+    assert [notice.kind for notice in await here.app.notices.current("ada", 5)] == ["draft"]
+    await here.app.review.approve("ada", post.id, by="Ada")
+    assert await here.app.notices.current("ada", 5) == []
+    assert [notice.kind for notice in await here.app.notices.latest("ada")] == ["draft"]

@@ -15,6 +15,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from functools import cache
 from importlib import import_module
 from typing import Any
 
@@ -128,10 +129,12 @@ def own_deliverers(
         try:
             found[kind] = make()
         except ModuleNotFoundError as error:
-            log.info(
-                "this worker does not deliver to %s: the package %s is not installed: %s",
-                kind.__name__,
-                (error.name or "").partition(".")[0],
-                install_command(EXTRAS[kind]),
-            )
+            _log_missing(kind, (error.name or "").partition(".")[0])
     return found
+
+
+@cache
+def _log_missing(kind: type[Target], package: str) -> None:
+    """Say once in a process what its workers lack: `tick` makes a worker for each beat."""
+    remedy = install_command(EXTRAS[kind])
+    log.info("this worker does not deliver to %s: the package %s is not installed: %s", kind.__name__, package, remedy)

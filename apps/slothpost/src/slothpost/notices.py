@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 
 import msgspec
 
-from slothpost.model import Notice, User
+from slothpost.model import Notice, Post, PostState, User
 from slothpost.model.notice import NoticeKind
 from tickler import HttpTarget, Tickler
 from tickler.table import MISSING, OpenTable, Transaction
 
 KEPT = timedelta(days=30)
+# The state that a post has as long as a notice about it holds.
+_STATES: Mapping[NoticeKind, PostState] = {
+    "draft": "drafted",
+    "undecided": "drafted",
+    "missed": "missed",
+    "failed": "failed",
+    "unconfirmed": "unconfirmed",
+    "postponed": "approved",
+}
+
 NOTICE_PURPOSE = "slothpost: notice secret of {}"
 
 
@@ -59,3 +70,11 @@ class Notices:
 
     async def latest(self, user: str, limit: int = 20) -> list[Notice]:
         return list((await self._db.query(Notice.key(user), first=limit)).items)
+
+    async def current(self, user: str, limit: int) -> list[Notice]:
+        """Return the latest notices that still hold: a draft still waits, a post is still missed."""
+        notices = await self.latest(user, 4 * limit)
+        ids = list(dict.fromkeys(notice.post for notice in notices if notice.post is not MISSING))
+        found = await self._db.get_many([Post.key.id(user, id) for id in ids])
+        states = {id: None if post is None else post.state for id, post in zip(ids, found, strict=True)}
+        return [each for each in notices if each.post is MISSING or states[each.post] == _STATES.get(each.kind)][:limit]

@@ -208,7 +208,7 @@ class Drafts:
     async def _maintenance(self, product: str, channel: ChannelName, before: datetime) -> list[Activity]:
         """Return what happened since the latest post that is never told: it is counted where there is nothing to tell."""
         page = await self._db.query(Post.of_channel(product, channel).before(before).newest_first(), first=1)
-        since = page.items[0].slot_at if page.items else before - LOOK_BACK
+        since = min(page.items[0].slot_at, self._posts.now()) if page.items else before - LOOK_BACK
         happened = Activity.by_time(product).since(since).newest_first()
         return list((await self._db.query(happened, where=Activity.worth == 0, first=MAX_CANDIDATES)).items)
 

@@ -21,7 +21,7 @@ async def review(request: HttpRequest) -> Response[str]:
     products = await products_of(request)
     return await page(
         request, "review", "review",
-        cards=cards, coming=await _coming(request, user.id), notices=await slothpost.notices.latest(user.id, MAX_NOTICES),
+        cards=cards, coming=await _coming(request, user.id), notices=await slothpost.notices.current(user.id, MAX_NOTICES),
         products=products, product_names={product.id: product.name for product in products},
     )  # fmt: skip
 

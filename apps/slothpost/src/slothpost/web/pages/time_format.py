@@ -104,7 +104,8 @@ class Clock(msgspec.Struct, frozen=True):
 
 
 def minute(at: datetime) -> str:
-    return f"{at:%H:%M:%S}" if at.second else f"{at:%H:%M}"
+    """Return a time of day without its seconds, which the title of an element has."""
+    return f"{at:%H:%M}"
 
 
 def zone_of(name: str) -> ZoneInfo:
