@@ -10,7 +10,7 @@ import pytest
 from slothpost.accounts.access_tokens import AccessTokens, TokenBusy
 from slothpost.accounts.account_changes import LEASE
 from slothpost.model import Account
-from slothpost.networks.network import NotSent, TokenRejected
+from slothpost.networks.network import Limited, NotSent, TokenRejected
 from slothpost.standins.faults import Fault
 from tickler import ManualClock, StoreUnavailable
 from tickler.table import MISSING, OpenTable, evolve
@@ -179,9 +179,9 @@ async def test_a_limit_on_refreshes_says_until_when(desk: Desk, clock: ManualClo
     account = await on_x(desk)
     clock.advance(ALMOST_EXPIRED)
     desk.x.faults.limit(reset_at=desk.now() + 3 * MINUTE, on=TOKEN)
-    with pytest.raises(TokenBusy, match="X asks to wait") as busy:
+    with pytest.raises(Limited, match="X asks to wait") as limited:
         await desk.tokens.get(account)
-    assert busy.value.until == desk.now() + 3 * MINUTE
+    assert limited.value.until == desk.now() + 3 * MINUTE
     assert (await desk.stored(account)).refreshing_until is MISSING
 
 

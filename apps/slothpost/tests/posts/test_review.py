@@ -197,3 +197,20 @@ async def test_what_the_state_does_not_admit_is_refused(here: Installation) -> N
     ):
         with pytest.raises(NotAllowed, match="this post is drafted"):
             await work
+
+
+async def test_what_was_changed_since_it_was_read_is_not_approved_by_any_action(here: Installation) -> None:
+    product = await here.a_channel(PLAN)
+    read = await here.a_draft(product)
+    await here.app.review.edit("ada", read.id, by="Bob", text="Something that Ada has not read.")
+    review, later = here.app.review, here.now() + timedelta(hours=2)
+    for work in (
+        review.approve("ada", read.id, by="Ada", version=read.version),
+        review.post_now("ada", read.id, by="Ada", version=read.version),
+        review.to_next_slot("ada", read.id, by="Ada", version=read.version),
+        review.move("ada", read.id, by="Ada", slot_at=later, version=read.version),
+    ):
+        with pytest.raises(NotAllowed, match="this post was changed meanwhile: reload the page, and read it again"):
+            await work
+    now = await here.post(read)
+    assert (await review.approve("ada", read.id, by="Ada", version=now.version)).state == "approved"

@@ -56,8 +56,8 @@ class AccessTokens:
     async def get(self, account: Account) -> str:
         """Return a token that can be used now.
 
-        `TokenBusy` says when to ask again. `TokenRejected`: the account must be connected again, which is for `mark_broken`.
-        `NotSent`: the network was not reached.
+        `TokenBusy` says when to ask again, soon. `TokenRejected`: the account must be connected again, which is for `mark_broken`.
+        `NotSent`: the network was not reached. `Limited`: it gives no tokens for now.
         """
         network = self._network(account)
         now = self._changes.now()
@@ -151,10 +151,7 @@ class AccessTokens:
         except (TokenRejected, Refused) as error:
             await self._changes.mark_broken(account, str(error))
             raise TokenRejected(str(error)) from None
-        except Limited as error:
-            await self._changes.unlock(account)
-            raise TokenBusy(str(error), error.until) from None
-        except NotSent:
+        except (Limited, NotSent):
             await self._changes.unlock(account)
             raise
 

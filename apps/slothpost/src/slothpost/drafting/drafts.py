@@ -119,7 +119,7 @@ class Drafts:
         post = states.noted(fresh, at=now, by=by, note="written by hand")
 
         async def work(tx: Transaction) -> None:
-            await self._posts.write(tx, post, before=None)
+            await self._posts.write(tx, post, before=None, state=state)
 
         await self._db.transact(work)
         return await self._posts.get(user, post.id)
@@ -179,7 +179,7 @@ class Drafts:
             for used in draft.used:
                 mark = Activity.x_post if channel.name == "x" else Activity.threads_post
                 tx.update(Activity.key.id(channel.product, used), mark.set(id), when=mark.missing())
-            await self._posts.write(tx, post, before=None)
+            await self._posts.write(tx, post, before=None, state=state)
             await self._notices.add(tx, news)
 
         try:

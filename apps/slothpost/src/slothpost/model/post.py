@@ -22,7 +22,7 @@ class Transition(Part):
 
 
 class Post(Entity, table=slothpost):
-    """It is in `review` only while somebody has to look at it.
+    """It is in `review` only while somebody has to look at it, and in `waiting` only while it has a schedule.
 
     `slot_at` is when it is planned to go out, and `due_at` when it may: later, if the network asked to wait.
     `mark` names the attempt that is publishing it: set before the network is called, and compared when the outcome is known.
@@ -60,3 +60,4 @@ class Post(Entity, table=slothpost):
     )
     by_slot = Index("gsi2", "POSTS" / user, slot_at / id)
     of_channel = Index("gsi3", "POSTS" / product / channel, slot_at / id)
+    waiting = Index("gsi4", "WAITING" / product / channel, slot_at / id, when=state.one_of(("drafted", "approved")))

@@ -8,7 +8,7 @@ import msgspec
 
 from slothpost.errors import NotFound
 from slothpost.model import Account, Channel, ChannelName, Post, Product, User
-from tickler.table import MISSING, ItemId, OpenTable
+from tickler.table import MISSING, ItemId, OpenTable, Transaction
 
 
 class ChannelState(msgspec.Struct, frozen=True):
@@ -49,17 +49,18 @@ class Circumstances:
     def __init__(self, db: OpenTable) -> None:
         self._db = db
 
-    async def of_post(self, post: Post) -> ChannelState:
-        return await self.of_channel(post.user, post.product, post.channel)
+    async def of_post(self, post: Post, tx: Transaction | None = None) -> ChannelState:
+        return await self.of_channel(post.user, post.product, post.channel, tx)
 
-    async def of_channel(self, user_id: str, product_id: str, name: ChannelName) -> ChannelState:
+    async def of_channel(self, user_id: str, product_id: str, name: ChannelName, tx: Transaction | None = None) -> ChannelState:
+        """Read the state. In a transaction, it must still be the same when that commits."""
         ids: list[ItemId[Any]] = [User.key.id(user_id), Product.key.id(product_id), Channel.key.id(product_id, name)]
-        user, product, channel = await self._db.get_many(ids)
+        user, product, channel = await self._db.get_many(ids) if tx is None else [await tx.get(id) for id in ids]
         if user is None or product is None or channel is None or product.user != user_id:
             raise NotFound("channel")
         account = None
         if channel.account is not MISSING:
-            account = await self._db.get(Account.key.id(user_id, channel.account))
+            account = await (self._db if tx is None else tx).get(Account.key.id(user_id, channel.account))
         return ChannelState(user, product, channel, account)
 
     async def product(self, user_id: str, product_id: str) -> Product:

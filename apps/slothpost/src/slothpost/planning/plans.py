@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 
 import msgspec
@@ -52,23 +52,19 @@ class Plans:
         now = self._now()
 
         async def work(tx: Transaction) -> Plan:
-            state = await self._circumstances.of_channel(user, product, name)
-            stored = await tx.get(state.channel.key)
-            channel = state.channel if stored is None else stored
-            lead = timedelta(minutes=state.product.lead_minutes)
-            plan = Plan.read(days, zone or channel.zone, lead)
+            state = await self._circumstances.of_channel(user, product, name, tx)
+            plan = Plan.read(days, zone or state.channel.zone, timedelta(minutes=state.product.lead_minutes))
             kept = {day: times for day, times in plan.slots.days().items() if times}
-            changed = evolve(channel, days=kept, zone=plan.slots.tz, active_since=now)
+            changed = evolve(state.channel, days=kept, zone=plan.slots.tz, active_since=now)
             tx.put(changed)
-            await self._schedule(tx, ChannelState(state.user, state.product, changed, state.account))
+            await self._schedule(tx, with_channel(state, changed))
             return plan
 
         return await self._db.transact(work)
 
     async def pause_channel(self, user: str, product: str, name: ChannelName, *, paused: bool) -> None:
         """Pause or resume one channel. While it is paused it is in no index; what passes meanwhile was not missed."""
-        state = await self._circumstances.of_channel(user, product, name)
-        await self._rearrange(with_channel(state, evolve(state.channel, paused=paused)))
+        await self._rearrange(user, product, name, paused=paused)
 
     async def pause_product(self, user: str, product_id: str, *, paused: bool) -> None:
         product = await self._circumstances.product(user, product_id)
@@ -80,9 +76,9 @@ class Plans:
         await self.rearrange_all(user)
 
     async def rearrange(self, user: str, product: str) -> None:
-        """Write the schedules of a product's channels and approved posts as they should be now; safe at any time."""
+        """Write the schedules of a product's channels and waiting posts as they should be now; safe at any time."""
         for name in CHANNELS:
-            await self._rearrange(await self._circumstances.of_channel(user, product, name))
+            await self._rearrange(user, product, name)
 
     async def rearrange_all(self, user: str) -> None:
         """Do that for all products of a user."""
@@ -101,22 +97,21 @@ class Plans:
         next_slot = None if state.pause_reason else plan.next_slot(self._now())
         return ChannelView(state, next_draft, next_slot, await self._t.why(user, key, names_workers=False))
 
-    async def _rearrange(self, state: ChannelState) -> None:
-        """Write a channel and its schedule anew, then the schedules of its approved posts."""
+    async def _rearrange(self, user: str, product: str, name: ChannelName, *, paused: bool | None = None) -> None:
+        """Write a channel and its schedule anew, then the schedules of its waiting posts."""
         now = self._now()
 
         async def work(tx: Transaction) -> None:
-            stored = await tx.get(state.channel.key)
-            if stored is None:
-                return
-            is_resumed = state.pause_reason is None
-            changed = evolve(stored, paused=state.channel.paused, active_since=now if is_resumed else stored.active_since)
-            tx.put(changed)
-            await self._schedule(tx, with_channel(state, changed))
+            state = await self._circumstances.of_channel(user, product, name, tx)
+            wanted = with_channel(state, state.channel if paused is None else evolve(state.channel, paused=paused))
+            if wanted.pause_reason is None:
+                wanted = with_channel(wanted, evolve(wanted.channel, active_since=now))
+            tx.put(wanted.channel)
+            await self._schedule(tx, wanted)
 
         await self._db.transact(work)
-        async for post in self._approved(state.product.id, state.channel.name):
-            await self._posts.change(post.user, post.id, lambda found: evolve(found, held=state.hold_reason or ""))
+        async for post in self._db.iterate(Post.waiting(product, name)):
+            await self._posts.change(post.user, post.id, _written_anew)
 
     async def _schedule(self, tx: Transaction, state: ChannelState) -> None:
         """Put the schedule of a channel's drafts into a transaction, or its deletion, and draft at once what is due already."""
@@ -134,13 +129,16 @@ class Plans:
         if is_on and plan.due_slots(self._now(), since=self._now()):
             await self._t.send(owner, f"{key}/at-once/{new_id()}", target, payload, policy=_POLICY, using=tx)
 
-    async def _approved(self, product: str, name: ChannelName) -> AsyncIterator[Post]:
-        async for post in self._db.iterate(Post.of_channel(product, name), where=Post.state == "approved"):
-            yield post
-
     def _now(self) -> datetime:
         return self._posts.now()
 
 
 def with_channel(state: ChannelState, channel: Channel) -> ChannelState:
     return msgspec.structs.replace(state, channel=channel)
+
+
+def _written_anew(post: Post) -> Post:
+    """Return a post that waits as another object, so that it is written with its schedules: why it is held is found out then."""
+    if post.state == "approved":
+        return evolve(post, held="")
+    return evolve(post) if post.state == "drafted" else post

@@ -54,30 +54,39 @@ class Cards:
         post = await self._db.get(Post.key.id(user, id))
         if post is None:
             raise NotFound("post")
-        return await self._card(post)
+        return await self._card(post, await self._surroundings(post))
 
     async def page(self, posts: Page[Post]) -> CardPage:
-        cards = [await self._card(post) for post in posts.items]
+        surroundings: dict[tuple[str, ChannelName], _Surroundings] = {}
+        cards: list[Card] = []
+        for post in posts.items:
+            channel = post.product, post.channel
+            if channel not in surroundings:
+                surroundings[channel] = await self._surroundings(post)
+            cards.append(await self._card(post, surroundings[channel]))
         return CardPage(
             items=cards, has_next=posts.has_next, has_previous=posts.has_previous, start=posts.start, end=posts.end
         )  # fmt: skip
 
-    async def _card(self, post: Post) -> Card:
-        state = await self._circumstances.of_post(post)
+    async def _card(self, post: Post, there: _Surroundings) -> Card:
         found = await self._db.get_many([Activity.key.id(post.product, id) for id in post.activities])
-        check = check_text(post.channel, post.text, recent=await self.recent_texts(post.product, post.channel, but=post.id))
+        check = check_text(post.channel, post.text, recent=_texts(there.recent, but=post.id))
         return Card(
             post=post,
-            state=state,
+            state=there.state,
             check=check,
             activities=[activity for activity in found if activity is not None],
             warnings=(*check.warnings, *await self._clashes(post)),
             actions=actions_of(post),
         )
 
+    async def _surroundings(self, post: Post) -> _Surroundings:
+        state = await self._circumstances.of_post(post)
+        return _Surroundings(state, await recent_posts(self._db, post.product, post.channel))
+
     async def recent_texts(self, product: str, channel: ChannelName, *, but: str = "") -> Sequence[str]:
         """Return what was posted on a channel lately, or will be, the latest slot first."""
-        return [post.text for post in await recent_posts(self._db, product, channel) if post.id != but]
+        return _texts(await recent_posts(self._db, product, channel), but=but)
 
     async def _clashes(self, post: Post) -> list[str]:
         """Return a warning if another post goes out on the same network in the same minute."""
@@ -90,6 +99,17 @@ class Cards:
         ):
             return ["Another post goes out on this network in the same minute. Move one of them."]
         return []
+
+
+class _Surroundings(msgspec.Struct, frozen=True):
+    """What the cards of one channel share."""
+
+    state: ChannelState
+    recent: Sequence[Post]
+
+
+def _texts(posts: Sequence[Post], *, but: str) -> Sequence[str]:
+    return [post.text for post in posts if post.id != but]
 
 
 async def recent_posts(db: OpenTable, product: str, channel: ChannelName) -> list[Post]:

@@ -8,10 +8,10 @@ from datetime import UTC, datetime
 from slothpost.errors import NotAllowed, NotFound
 from slothpost.model import Post
 from slothpost.notices import News, Notices
-from slothpost.planning.circumstances import Circumstances
+from slothpost.planning.circumstances import ChannelState, Circumstances
 from slothpost.posts.post_schedules import schedules_of
 from tickler import Tickler
-from tickler.table import OpenTable, Transaction
+from tickler.table import OpenTable, Transaction, evolve
 
 NoticeOf = Callable[[Post], News]
 
@@ -55,7 +55,7 @@ class PostWriter:
             if changed is post:
                 return post
             if arranges:
-                await self.write(tx, changed, before=post)
+                changed = await self.write(tx, changed, before=post)
             else:
                 tx.put(changed)
             if notice is not None:
@@ -79,14 +79,24 @@ class PostWriter:
 
         await self._db.transact(work)
 
-    async def write(self, tx: Transaction, post: Post, *, before: Post | None) -> None:
-        """Add a post, and the change of its schedules, to a transaction."""
+    async def write(self, tx: Transaction, post: Post, *, before: Post | None, state: ChannelState | None = None) -> Post:
+        """Add a post, and the change of its schedules, to a transaction. Returns it as it is written.
+
+        Why an approved post is held must still be so when the transaction commits: otherwise it could wait for ever. `state` is
+        that of its channel, where it is known.
+        """
         now = self.now()
-        is_held = post.state == "approved" and (await self._circumstances.of_post(post)).hold_reason is not None
-        wanted = schedules_of(post, now, is_held=is_held)
+        hold_reason = None
+        if post.state == "approved":
+            hold_reason = (await self._circumstances.of_post(post, tx)).hold_reason
+            post = post if hold_reason is None else evolve(post, held=hold_reason)
+        elif post.state == "drafted":
+            hold_reason = (state or await self._circumstances.of_post(post)).pause_reason
+        wanted = schedules_of(post, now, is_held=hold_reason is not None)
         had = {} if before is None else schedules_of(before, now, is_held=False)
         for key in had.keys() - wanted.keys():
             await self._t.schedules.delete(post.user, key, using=tx)
         for schedule in wanted.values():
             await self._t.schedules.put(schedule, using=tx)
         tx.put(post)
+        return post

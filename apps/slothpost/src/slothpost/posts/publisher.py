@@ -6,7 +6,9 @@
    is asked about its container by the next attempt.
 
 A process that dies between 1 and 3 leaves the post *publishing*; the engine delivers the fire again, which finds that. Such a
-post may be out. So it becomes *approved* again, which people can edit, only if the network itself says that it is not.
+post may be out. So it becomes *approved* again, which people can edit, only if the network itself says that it is not. Two fires
+of one post may also be delivered at once, such as one that a network postponed and that of the slot that the post was moved to.
+So nobody is asked about an attempt before it must have ended.
 """
 
 from __future__ import annotations
@@ -36,11 +38,13 @@ from slothpost.networks.network import (
 from slothpost.notices import News
 from slothpost.planning.circumstances import ChannelState, Circumstances
 from slothpost.posts import states
+from slothpost.posts.post_schedules import PUBLISH_TIMEOUT_S
 from slothpost.posts.post_writer import PostWriter
 from tickler import RetryLater
 from tickler.table import MISSING, OpenTable, evolve
 
 NETWORK_RETRY = timedelta(minutes=1)
+ATTEMPT_TIME = timedelta(seconds=PUBLISH_TIMEOUT_S + 10)  # a handler has some seconds to end after its timeout
 
 Point = Literal["before_mark", "marked", "container_kept", "called", "settled"]
 AtPoint = Callable[[Point], None]
@@ -77,21 +81,30 @@ class Publisher:
         state = await self._circumstances.of_post(post)
         network = self._networks.get(post.channel)
         if post.state == "publishing":
-            interrupted = f"slothpost was interrupted while it posted to {_name(post)}"
-            if network is None or not network.can_resume:
-                return await self._leave_unconfirmed(post, interrupted)
-            if state.hold_reason is not None:
-                return await self._leave_unconfirmed(post, f"{interrupted}, and {state.hold_reason}")
-            return await self._attempt(post, state, network)
+            return await self._resume(post, state, network)
         if state.hold_reason is not None:
             return await self._hold(post, state.hold_reason)
         if network is None:
-            return await self._hold(post, f"this installation has no credentials of {_name(post)}: ask its operator")
+            return await self._not_sent(post, state, NotSent(f"this installation has no credentials of {_name(post)}"))
         now = self._posts.now()
         if now < post.due_at:
             raise RetryLater(at=post.due_at, reason=post.held or "it was moved to a later time")
         if states.is_late(post, now, _grace(state)):
             return await self._miss(post, now)
+        return await self._attempt(post, state, network)
+
+    async def _resume(self, post: Post, state: ChannelState, network: Network | None) -> str:
+        """Ask the network what became of an attempt that has not reported its end; or a person, where it cannot be asked."""
+        interrupted = f"slothpost was interrupted while it posted to {_name(post)}"
+        if network is None or not network.can_resume:
+            ends_at = post.history[-1].at + ATTEMPT_TIME
+            if self._posts.now() < ends_at:
+                raise RetryLater(at=ends_at, reason="another delivery may be posting it at this moment")
+            return await self._leave_unconfirmed(post, interrupted)
+        if state.account is None or state.hold_reason is not None:
+            return await self._leave_unconfirmed(post, f"{interrupted}, and {state.hold_reason}")
+        if post.container is not MISSING and post.container_account != state.account.id:
+            return await self._leave_unconfirmed(post, f"{interrupted}, and the channel has had another account since")
         return await self._attempt(post, state, network)
 
     async def _attempt(self, post: Post, state: ChannelState, network: Network) -> str:
@@ -177,7 +190,10 @@ class Publisher:
         return f"missed: {detail}"
 
     async def _hold(self, post: Post, reason: str) -> str:
+        """Let a post wait until its schedule is written anew; at once, if that has just been done."""
         await self._settle(post, lambda found, now: evolve(_approved(found, reason, now), held=reason), None)
+        if (await self._circumstances.of_post(post)).hold_reason is None:
+            raise RetryLater(after=timedelta(seconds=1), reason=f"what held it is over: {reason}")
         return f"held: {reason}"
 
     async def _postpone(self, post: Post, error: Limited) -> str:
@@ -190,7 +206,7 @@ class Publisher:
         now = self._posts.now()
         if now > post.slot_at + _grace(state):
             return await self._refuse(post, error)
-        until = now + NETWORK_RETRY
+        until = now + max(NETWORK_RETRY, (now - post.slot_at) / 4)  # its history has every attempt, and stays short
         await self._settle(post, lambda found, now: states.postpone(found, until, str(error), at=now), None)
         raise RetryLater(at=until, reason=str(error))
 

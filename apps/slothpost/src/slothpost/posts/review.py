@@ -24,7 +24,10 @@ Decide = Callable[[Post, datetime], Post]
 
 
 class Review:
-    """Every action names who does it, and is a step in the history of the post."""
+    """Every action names who does it, and is a step in the history of the post.
+
+    `version` is that of the post as somebody has read it: what was changed since, by whomever, is not approved unread.
+    """
 
     def __init__(self, db: OpenTable, posts: PostWriter, cards: Cards) -> None:
         self._db = db
@@ -43,10 +46,11 @@ class Review:
         """Return one post as a card; `NotFound` also if it is somebody else's."""
         return await self._cards.of(user, id)
 
-    async def approve(self, user: str, id: str, *, by: str, text: str | None = None) -> Post:
+    async def approve(self, user: str, id: str, *, by: str, text: str | None = None, version: int | None = None) -> Post:
         """Approve a draft, with another text if one is given. If its slot has passed, it gets the next one that is free."""
         card = await self.card(user, id)
         check_action(card.post, "approve")
+        _check_read(card.post, version)
         wanted = card.post.text if text is None else _checked(text)
         _check_sendable(card.post, wanted)
         now = self._posts.now()
@@ -57,8 +61,8 @@ class Review:
             if text is None and found.text != card.post.text:
                 raise NotAllowed("somebody has changed the text meanwhile: reload the page, and read it again")
             there = found if found.slot_at == slot_at else states.at_slot(found, slot_at)
-            stepped = states.step(evolve(there, text=wanted, held=""), "approved", at=now, by=by)
-            return evolve(stepped, due_at=slot_at, snoozed_until=MISSING, held=card.state.hold_reason or "")
+            stepped = states.step(states.with_text(there, wanted), "approved", at=now, by=by)
+            return evolve(stepped, due_at=slot_at, snoozed_until=MISSING)
 
         return await self._posts.change(user, id, approved)
 
@@ -75,7 +79,7 @@ class Review:
                 return found
             if found.state == "approved":
                 _check_sendable(found, wanted)
-            return states.noted(evolve(found, text=wanted, container=MISSING), at=now, by=by, note="changed the text")
+            return states.noted(states.with_text(found, wanted), at=now, by=by, note="changed the text")
 
         return await self._step(user, id, "edit", edited)
 
@@ -101,22 +105,23 @@ class Review:
             user, id, "restore", lambda found, now: states.step(found, "drafted", at=now, by=by, note="restored")
         )
 
-    async def post_now(self, user: str, id: str, *, by: str) -> Post:
+    async def post_now(self, user: str, id: str, *, by: str, version: int | None = None) -> Post:
         """Approve a post for this moment."""
 
         def due(found: Post, now: datetime) -> Post:
             return _approved_at(found, now, now, by, "post now")
 
-        return await self._step(user, id, "post_now", due)
+        return await self._step(user, id, "post_now", due, version)
 
-    async def to_next_slot(self, user: str, id: str, *, by: str) -> Post:
+    async def to_next_slot(self, user: str, id: str, *, by: str, version: int | None = None) -> Post:
         """Move a post to the next slot of its channel that is free. A draft stays a draft; anything else is approved for it."""
         card = await self.card(user, id)
         check_action(card.post, "to_next_slot")
         now = self._posts.now()
-        return await self.move(user, id, by=by, slot_at=await self._free_slot(card.state, card.post, max(now, card.post.slot_at)))
+        slot_at = await self._free_slot(card.state, card.post, max(now, card.post.slot_at))
+        return await self.move(user, id, by=by, slot_at=slot_at, version=version)
 
-    async def move(self, user: str, id: str, *, by: str, slot_at: datetime) -> Post:
+    async def move(self, user: str, id: str, *, by: str, slot_at: datetime, version: int | None = None) -> Post:
         """Move a post to another instant, a slot or not."""
         now = self._posts.now()
         if not now < slot_at <= now + MAX_AHEAD:
@@ -128,15 +133,15 @@ class Review:
                 return states.noted(states.at_slot(found, slot_at), at=now, by=by, note=note)
             return _approved_at(found, slot_at, now, by, note)
 
-        return await self._step(user, id, "move", moved)
+        return await self._step(user, id, "move", moved, version)
 
-    async def move_to_day(self, user: str, id: str, *, by: str, days: int) -> Post:
+    async def move_to_day(self, user: str, id: str, *, by: str, days: int, version: int | None = None) -> Post:
         """Move a post by whole days in the zone of its channel. It keeps its time on the wall clock."""
         card = await self.card(user, id)
         there = plan_of(card.state).days_later(card.post.slot_at, days)
         if there is None:
             raise InvalidField("days", "that day does not exist in this time zone: choose another")
-        return await self.move(user, id, by=by, slot_at=there)
+        return await self.move(user, id, by=by, slot_at=there, version=version)
 
     async def went_out(self, user: str, id: str, *, by: str, url: str) -> Post:
         """Resolve an unclear attempt: somebody has seen the post, at this address."""
@@ -148,17 +153,18 @@ class Review:
 
         return await self._step(user, id, "went_out", published)
 
-    async def send_again(self, user: str, id: str, *, by: str) -> Post:
+    async def send_again(self, user: str, id: str, *, by: str, version: int | None = None) -> Post:
         """Resolve an unclear attempt: somebody has looked, and the post is not there. It is sent once more."""
 
         def again(found: Post, now: datetime) -> Post:
             return _approved_at(evolve(found, container=MISSING), now, now, by, "it did not go out: send it again")
 
-        return await self._step(user, id, "send_again", again)
+        return await self._step(user, id, "send_again", again, version)
 
-    async def _step(self, user: str, id: str, action: Action, decide: Decide) -> Post:
+    async def _step(self, user: str, id: str, action: Action, decide: Decide, version: int | None = None) -> Post:
         def checked(found: Post) -> Post:
             check_action(found, action)
+            _check_read(found, version)
             return decide(found, self._posts.now())
 
         return await self._posts.change(user, id, checked)
@@ -169,6 +175,11 @@ class Review:
         if slot_at is None:
             raise NotAllowed("the plan of this channel has no time: post it now, choose a time, or give a day of the plan one")
         return slot_at
+
+
+def _check_read(post: Post, version: int | None) -> None:
+    if version is not None and post.version != version:
+        raise NotAllowed("this post was changed meanwhile: reload the page, and read it again")
 
 
 def _approved_at(post: Post, at: datetime, now: datetime, by: str, note: str) -> Post:

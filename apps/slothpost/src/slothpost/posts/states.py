@@ -19,6 +19,7 @@ from slothpost.model import Post, PostState, Transition
 from tickler.table import MISSING, evolve
 
 MAX_TRANSITIONS = 100
+FIRST_TRANSITIONS = 10  # which stay when there are more: who drafted and approved it
 
 NEXT_STATES: Mapping[PostState, frozenset[PostState]] = {
     "drafted": frozenset({"approved", "skipped"}),
@@ -43,8 +44,10 @@ def step(post: Post, state: PostState, *, at: datetime, by: str, note: str = "")
 
 def noted(post: Post, *, at: datetime, by: str, note: str) -> Post:
     """Return the post with an entry in its history, in the state that it has."""
-    entry = Transition(at=at, state=post.state, by=by, note=note)
-    return evolve(post, history=[*post.history, entry][-MAX_TRANSITIONS:])
+    history = [*post.history, Transition(at=at, state=post.state, by=by, note=note)]
+    if len(history) > MAX_TRANSITIONS:
+        del history[FIRST_TRANSITIONS]
+    return evolve(post, history=history)
 
 
 def begin(post: Post, mark: str, *, at: datetime) -> Post:
@@ -70,6 +73,11 @@ def postpone(post: Post, until: datetime, reason: str, *, at: datetime) -> Post:
 def is_late(post: Post, now: datetime, grace: timedelta) -> bool:
     """Return whether it is too late to publish a post without asking."""
     return now > post.due_at + grace
+
+
+def with_text(post: Post, text: str) -> Post:
+    """Return the post with another text. A container with the old one must not be published any more."""
+    return post if post.text == text else evolve(post, text=text, container=MISSING)
 
 
 def at_slot(post: Post, slot_at: datetime) -> Post:

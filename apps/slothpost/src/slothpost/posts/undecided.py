@@ -31,6 +31,8 @@ class Undecided:
             await self._posts.change(user, id, lambda found: evolve(found, snoozed_until=MISSING))
             return "back from its snooze"
         state = await self._circumstances.of_post(post)
+        if state.pause_reason is not None:
+            return f"nothing to do: {state.pause_reason}"
         plan = plan_of(state)
         next_slot = None
         if state.product.undecided == "next_slot":

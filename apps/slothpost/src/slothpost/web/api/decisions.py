@@ -16,7 +16,13 @@ _Text = Annotated[str, Meta(description="The text of the post. What its network 
 _Instant = Annotated[datetime, Meta(tz=True)]
 
 
-class Approval(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class AsRead(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The version of the post that you have read: if it was changed since, the answer is 409."""
+
+    version: int | UnsetType = UNSET
+
+
+class Approval(AsRead, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The text to approve; without one, the text that the post has."""
 
     text: _Text | UnsetType = UNSET
@@ -46,7 +52,7 @@ class Rejection(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     note: Annotated[str, Meta(max_length=300)] = ""
 
 
-class Move(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class Move(AsRead, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """When the post goes out instead."""
 
     slot_at: _Instant
@@ -62,7 +68,7 @@ class Confirmation(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 async def approve_post(call: Call[NoQuery, Approval]) -> PostDetail:
     """Approve a draft for its slot, with another text if one is given."""
     text = None if call.body.text is UNSET else call.body.text
-    await call.slothpost.review.approve(*call.post, by=call.user.name, text=text)
+    await call.slothpost.review.approve(*call.post, by=call.user.name, text=text, version=_version(call.body))
     return await _now(call)
 
 
@@ -109,23 +115,24 @@ async def restore_post(call: Call[NoQuery, NoBody]) -> PostDetail:
 
 
 @operation("POST", "/posts/{post}/post-now")
-async def post_now(call: Call[NoQuery, NoBody]) -> PostDetail:
+async def post_now(call: Call[NoQuery, AsRead]) -> PostDetail:
     """Publish a post as soon as a worker gets to it."""
-    await call.slothpost.review.post_now(*call.post, by=call.user.name)
+    await call.slothpost.review.post_now(*call.post, by=call.user.name, version=_version(call.body))
     return await _now(call)
 
 
 @operation("POST", "/posts/{post}/next-slot")
-async def move_post_to_next_slot(call: Call[NoQuery, NoBody]) -> PostDetail:
+async def move_post_to_next_slot(call: Call[NoQuery, AsRead]) -> PostDetail:
     """Move a post to the next slot of its channel that is free."""
-    await call.slothpost.review.to_next_slot(*call.post, by=call.user.name)
+    await call.slothpost.review.to_next_slot(*call.post, by=call.user.name, version=_version(call.body))
     return await _now(call)
 
 
 @operation("POST", "/posts/{post}/move")
 async def move_post(call: Call[NoQuery, Move]) -> PostDetail:
     """Move a post to another instant."""
-    await call.slothpost.review.move(*call.post, by=call.user.name, slot_at=in_utc("slot_at", call.body.slot_at))
+    slot_at = in_utc("slot_at", call.body.slot_at)
+    await call.slothpost.review.move(*call.post, by=call.user.name, slot_at=slot_at, version=_version(call.body))
     return await _now(call)
 
 
@@ -137,9 +144,9 @@ async def confirm_post(call: Call[NoQuery, Confirmation]) -> PostDetail:
 
 
 @operation("POST", "/posts/{post}/send-again")
-async def send_post_again(call: Call[NoQuery, NoBody]) -> PostDetail:
+async def send_post_again(call: Call[NoQuery, AsRead]) -> PostDetail:
     """Say that an unconfirmed post did not go out. It is sent once more."""
-    await call.slothpost.review.send_again(*call.post, by=call.user.name)
+    await call.slothpost.review.send_again(*call.post, by=call.user.name, version=_version(call.body))
     return await _now(call)
 
 
@@ -157,6 +164,10 @@ OPERATIONS = (
     confirm_post,
     send_post_again,
 )
+
+
+def _version(read: AsRead) -> int | None:
+    return None if read.version is UNSET else read.version
 
 
 async def _now(call: Call[NoQuery, Any]) -> PostDetail:

@@ -32,6 +32,7 @@ class PostBody(msgspec.Struct, frozen=True, kw_only=True):
     held: Annotated[str, Meta(description="Why it waits, although its time has come.")]
     url: Annotated[str | None, Meta(description="Where people see it.")]
     evidence: Annotated[str, Meta(description="What is known of an attempt whose outcome is not.")]
+    version: Annotated[int, Meta(description="Raised by every change: send it with a decision that is about this text.")]
 
 
 class CheckBody(msgspec.Struct, frozen=True, kw_only=True):

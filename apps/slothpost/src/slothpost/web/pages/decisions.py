@@ -18,7 +18,7 @@ MORNING = 9
 
 
 async def approve(request: HttpRequest, user: User, post: str, fields: Fields) -> str:
-    await slothpost_of(request).review.approve(user.id, post, by=user.name, text=fields.get("text"))
+    await slothpost_of(request).review.approve(user.id, post, by=user.name, text=fields.get("text"), version=_version(fields))
     return "approved"
 
 
@@ -57,12 +57,12 @@ async def restore(request: HttpRequest, user: User, post: str, fields: Fields) -
 
 
 async def post_now(request: HttpRequest, user: User, post: str, fields: Fields) -> str:
-    await slothpost_of(request).review.post_now(user.id, post, by=user.name)
+    await slothpost_of(request).review.post_now(user.id, post, by=user.name, version=_version(fields))
     return "posting"
 
 
 async def to_next_slot(request: HttpRequest, user: User, post: str, fields: Fields) -> str:
-    await slothpost_of(request).review.to_next_slot(user.id, post, by=user.name)
+    await slothpost_of(request).review.to_next_slot(user.id, post, by=user.name, version=_version(fields))
     return "moved"
 
 
@@ -70,9 +70,10 @@ async def move(request: HttpRequest, user: User, post: str, fields: Fields) -> s
     """Move to an instant, or by whole days at the same time on the clock."""
     review = slothpost_of(request).review
     if fields.get("days"):
-        await review.move_to_day(user.id, post, by=user.name, days=_days(fields["days"]))
+        await review.move_to_day(user.id, post, by=user.name, days=_days(fields["days"]), version=_version(fields))
     else:
-        await review.move(user.id, post, by=user.name, slot_at=_instant(request, "slot_at", fields.get("slot_at", "")))
+        slot_at = _instant(request, "slot_at", fields.get("slot_at", ""))
+        await review.move(user.id, post, by=user.name, slot_at=slot_at, version=_version(fields))
     return "moved"
 
 
@@ -82,7 +83,7 @@ async def went_out(request: HttpRequest, user: User, post: str, fields: Fields) 
 
 
 async def send_again(request: HttpRequest, user: User, post: str, fields: Fields) -> str:
-    await slothpost_of(request).review.send_again(user.id, post, by=user.name)
+    await slothpost_of(request).review.send_again(user.id, post, by=user.name, version=_version(fields))
     return "posting"
 
 
@@ -100,6 +101,12 @@ DECISIONS: Mapping[str, Decision] = {
     "went-out": went_out,
     "send-again": send_again,
 }
+
+
+def _version(fields: Fields) -> int | None:
+    """Return the version of the post that the page showed."""
+    text = fields.get("version", "")
+    return int(text) if text.isascii() and text.isdecimal() and len(text) < 16 else None
 
 
 def _snoozed_until(request: HttpRequest, fields: Fields) -> datetime:
