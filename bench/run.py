@@ -35,6 +35,7 @@ BENCHMARKS = [
     "api",
     "tables",
     "streams",
+    "slothpost_tick",
 ]
 
 PIPED_WIDTH = 200  # a table that is not shown on a terminal is not cut to 80 columns
