@@ -1,0 +1,46 @@
+"""Reads what the nodes of a list ask for together, and each thing once a request."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Hashable, Sequence
+from typing import Any, Generic, TypeVar
+
+from msgspec import Struct
+from strawberry.dataloader import DataLoader
+
+K = TypeVar("K", bound=Hashable)
+V = TypeVar("V")
+
+BATCHED = "pricebook.batched"  # key in the metadata of a field
+
+
+class Batch(Generic[K, V]):
+    """The results of one request, by key. What was read once is not read again, whoever runs the query."""
+
+    def __init__(self, read: Callable[[Sequence[K]], Awaitable[Sequence[V]]]) -> None:
+        self._read = read
+        self._known: dict[K, V | Exception] = {}
+        self._loader: DataLoader[K, V] = DataLoader(load_fn=self.many)
+
+    async def many(self, keys: Sequence[K]) -> list[V | Exception]:
+        """Return the results of keys, with one read for those that are new. A read that fails is the result of its keys."""
+        missing = [key for key in dict.fromkeys(keys) if key not in self._known]
+        if missing:
+            results: Sequence[V | Exception]
+            try:
+                results = await self._read(missing)
+            except Exception as error:
+                results = [error] * len(missing)
+            self._known.update(zip(missing, results, strict=True))
+        return [self._known[key] for key in keys]
+
+    async def one(self, key: K) -> V:
+        """Return the result of a key. Those that are asked for at the same time are read together."""
+        return await self._loader.load(key)
+
+
+class BatchedField(Struct, frozen=True):
+    """How a field of many nodes is read at once: the key of a node with the field's arguments, and the batch of the context."""
+
+    key: Callable[..., Hashable]
+    batch: Callable[[Any], Batch[Any, Any]]

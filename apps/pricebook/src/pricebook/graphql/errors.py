@@ -1,0 +1,67 @@
+"""Errors as clients get them: a message for people, and a code for programs."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from typing import Any
+
+from graphql import GraphQLError
+
+from pricebook.errors import InvalidCursor, InvalidField, NotAllowed, NotFound, PriceConflict
+from pricebook.graphql.codes import Code
+from tickler.errors import ConditionFailed, InvalidInput, StoreUnavailable, TransactionConflict, VersionConflict
+from tickler.errors import InvalidCursor as InvalidTableCursor
+
+MAX_ERRORS = 50  # that one answer has
+
+log = logging.getLogger("pricebook.graphql")
+
+
+def formatted(errors: Sequence[GraphQLError]) -> list[dict[str, Any]]:
+    """Return errors as the answer has them. The details of unexpected ones go to the log only."""
+    return [_formatted(error) for error in errors[:MAX_ERRORS]]
+
+
+def _formatted(error: GraphQLError) -> dict[str, Any]:
+    shown: dict[str, Any] = dict(error.formatted)
+    code, message, fields = _said(error)
+    shown["message"] = message
+    shown["extensions"] = {"code": code, **fields}
+    return shown
+
+
+def _said(error: GraphQLError) -> tuple[str, str, dict[str, str]]:
+    """Return the code and the message of an error, and the field at fault, if there is one."""
+    if error.extensions and "code" in error.extensions:
+        return str(error.extensions["code"]), error.message, {}
+    cause = error.original_error
+    while isinstance(cause, GraphQLError):
+        cause = cause.original_error
+    match cause:
+        case None:
+            return "INVALID_INPUT", error.message, {}
+        case InvalidCursor() | InvalidTableCursor():
+            return "INVALID_CURSOR", str(cause), {}
+        case InvalidField():
+            return "INVALID_INPUT", str(cause), {"field": cause.field}
+    known = _code_of(cause)
+    if known is not None:
+        return known, str(cause), {}
+    log.error("a field failed: %s", error.path, exc_info=cause)
+    return "INTERNAL", "internal error: see the log of pricebook", {}
+
+
+def _code_of(cause: Exception) -> Code | None:
+    match cause:
+        case NotFound():
+            return "NOT_FOUND"
+        case PriceConflict() | TransactionConflict() | ConditionFailed() | VersionConflict():
+            return "CONFLICT"
+        case NotAllowed():
+            return "NOT_ALLOWED"
+        case InvalidInput():
+            return "INVALID_INPUT"
+        case StoreUnavailable():
+            return "UNAVAILABLE"
+    return None

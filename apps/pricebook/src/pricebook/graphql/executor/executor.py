@@ -1,0 +1,166 @@
+"""Runs operations with compiled functions, and with graphql-core what those cannot do."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any
+
+from graphql import ExecutionResult, GraphQLError, GraphQLResolveInfo, GraphQLSchema, is_non_null_type, located_error
+from graphql.execution.values import get_argument_values, get_variable_values
+from graphql.pyutils import Path, is_awaitable
+from msgspec import Struct
+
+from pricebook.graphql.cost import Cost
+from pricebook.graphql.executor.bounded_cache import BoundedCache
+from pricebook.graphql.executor.code import Compiled, compile_plan
+from pricebook.graphql.executor.documents import Document
+from pricebook.graphql.executor.field_source import BatchSource
+from pricebook.graphql.executor.plan import FieldPlan, Plan, Planner
+from pricebook.graphql.executor.reference import ReferenceRun, RootResult, run_reference
+from pricebook.graphql.executor.slow_runs import SlowRuns
+from pricebook.graphql.executor.surprise import Surprise
+
+MAX_FUNCTIONS = 500
+
+
+class Planned(Struct, frozen=True, eq=False):
+    """A plan, what it costs, and its functions, if it can have any."""
+
+    plan: Plan
+    cost: Cost
+    compiled: Compiled | None
+
+    @property
+    def roots(self) -> list[FieldPlan]:
+        return [field for field in self.plan.root.fields if field.definition is not None]
+
+
+class Prepared(Struct, frozen=True, eq=False):
+    """An operation that can be run. `variables` are those that were sent; `values` have the types that it declares."""
+
+    document: Document
+    operation_name: str | None
+    variables: Mapping[str, Any]
+    values: Mapping[str, Any]
+    planned: Planned
+
+    @property
+    def cost(self) -> int:
+        return self.planned.cost.of(self.values)
+
+
+class Executor:
+    """Plans and compiles each operation once for each set of its flags."""
+
+    def __init__(self, schema: GraphQLSchema, slow_runs: SlowRuns | None = None) -> None:
+        self._schema = schema
+        self.slow_runs = slow_runs or SlowRuns()
+        self._known: BoundedCache[tuple[Document, str | None, tuple[object, ...]], Planned] = BoundedCache(MAX_FUNCTIONS)
+
+    def prepare(self, document: Document, name: str | None, variables: Mapping[str, Any]) -> Prepared | list[GraphQLError]:
+        """Return the operation with its plan, or what is wrong with its variables."""
+        operation = document.operation(name)
+        values = get_variable_values(self._schema, operation.variable_definitions, dict(variables), max_errors=20)
+        if isinstance(values, list):
+            return values
+        key = (document, name, tuple(values.get(flag) for flag in document.flags))
+        planned = self._known.get(key)
+        if planned is None:
+            flags = {flag: values.get(flag) for flag in document.flags}
+            plan = Planner(self._schema, document.fragments, flags).plan(operation)
+            planned = Planned(plan, Cost(plan), compile_plan(plan) if plan.obstacle is None else None)
+            self._known.put(key, planned)
+        return Prepared(document, name, variables, values, planned)
+
+    async def run(self, prepared: Prepared, context: object) -> ExecutionResult:
+        """Run an operation. The data is made of records, or of dicts where graphql-core ran it; both are the same as JSON."""
+        compiled, roots = prepared.planned.compiled, prepared.planned.roots
+        if compiled is None:
+            return await self._run_slowly(prepared, context, prepared.planned.plan.obstacle or "")
+        results = await self._resolve(prepared, roots, context)
+        values: list[object] = []
+        errors: list[GraphQLError] = []
+        try:
+            for field, result in zip(roots, results, strict=True):
+                values.append(result.value)
+                if result.error is not None:
+                    errors.append(_field_error(field, result.error))
+            batches = None
+            if compiled.prefetch is not None:
+                batches = await compiled.prefetch(_fetch(compiled, prepared.values, context), *values)
+            data: Any = compiled.run(*values, batches)
+        except Exception as error:  # whatever it is, graphql-core says what becomes of it
+            reason = str(error) if isinstance(error, Surprise) else f"{type(error).__name__}"
+            by_key = {field.key: result for field, result in zip(roots, results, strict=True)}
+            return await self._run_slowly(prepared, context, reason, by_key)
+        errors.sort(key=lambda error: (error.locations or [], error.path or [], error.message))
+        return ExecutionResult(data, errors or None)
+
+    async def _run_slowly(
+        self, prepared: Prepared, context: object, reason: str, results: Mapping[str, RootResult] | None = None
+    ) -> ExecutionResult:
+        self.slow_runs.count(reason, prepared.document.text)
+        run = ReferenceRun(prepared.document, prepared.operation_name, prepared.variables, context)
+        return await run_reference(self._schema, run, results)
+
+    async def _resolve(self, prepared: Prepared, roots: Sequence[FieldPlan], context: object) -> list[RootResult]:
+        """Call the resolvers of the root fields, all at the same time."""
+        begun = [self._begin(prepared, field, context) for field in roots]
+        if len(begun) == 1:
+            return [await _settled(begun[0])]
+        return list(await asyncio.gather(*(_settled(each) for each in begun)))
+
+    def _begin(self, prepared: Prepared, field: FieldPlan, context: object) -> object:
+        definition, nodes = field.definition, list(field.nodes)
+        assert definition is not None
+        assert definition.resolve is not None
+        try:
+            arguments = get_argument_values(definition, nodes[0], dict(prepared.values))
+            info = GraphQLResolveInfo(
+                field_name=field.name,
+                field_nodes=nodes,
+                return_type=definition.type,
+                parent_type=field.parent,
+                path=Path(None, field.key, field.parent.name),
+                schema=self._schema,
+                fragments=dict(prepared.document.fragments),
+                root_value=None,
+                operation=prepared.planned.plan.operation,
+                variable_values=dict(prepared.values),
+                context=context,
+                is_awaitable=is_awaitable,
+            )
+            return definition.resolve(None, info, **arguments)
+        except Exception as error:
+            return error
+
+
+async def _settled(result: Any) -> RootResult:
+    try:
+        value = await result if is_awaitable(result) else result
+    except Exception as error:
+        return RootResult(None, error)
+    return RootResult(None, value) if isinstance(value, Exception) else RootResult(value)
+
+
+def _field_error(field: FieldPlan, error: Exception) -> GraphQLError:
+    assert field.definition is not None
+    if is_non_null_type(field.definition.type):
+        raise Surprise(f"{field.parent.name}.{field.name} failed and cannot be null")
+    return located_error(error, field.nodes, [field.key])
+
+
+def _fetch(
+    compiled: Compiled, values: Mapping[str, Any], context: object
+) -> Callable[[int, Sequence[object]], Awaitable[list[Any]]]:
+    async def fetch(number: int, nodes: Sequence[object]) -> list[Any]:
+        field = compiled.sites[number].field
+        assert field.definition is not None
+        assert isinstance(field.source, BatchSource)
+        arguments = get_argument_values(field.definition, field.nodes[0], dict(values))
+        named = {field.source.names[name]: value for name, value in arguments.items()}
+        keys = [field.source.field.key(node, context, **named) for node in nodes]
+        return await field.source.field.batch(context).many(keys)
+
+    return fetch

@@ -1,0 +1,21 @@
+"""Counts the queries that ran in graphql-core, and logs why: a change that makes all of them slow must not go unnoticed."""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+
+log = logging.getLogger("pricebook.graphql")
+
+
+class SlowRuns:
+    """`counts` has how many there were, by reason. The log gets the first of each reason, the second, the fourth, and so on."""
+
+    def __init__(self) -> None:
+        self.counts: Counter[str] = Counter()
+
+    def count(self, reason: str, query: str) -> None:
+        self.counts[reason] += 1
+        number = self.counts[reason]
+        if number & (number - 1) == 0:
+            log.warning("graphql-core ran a query, for the %s. time because of %s: %s", f"{number:,}", reason, query[:200])
