@@ -1,0 +1,138 @@
+"""Writes a transition of an edition to the head of its store, conditionally, and its audit entry in the same transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+from typing import Literal
+from zoneinfo import ZoneInfo
+
+from msgspec import Struct
+
+from pricebook.editions.timing import Now
+from pricebook.errors import NotAllowed, NotFound
+from pricebook.model import Edition, Head, UnsettledEdition
+from tickler.errors import ConditionFailed, TransactionConflict
+from tickler.table import MISSING, Change, Condition, OpenTable, Transaction
+
+TRIES = 8
+
+Action = Literal["open", "stage", "seal", "move", "cancel", "settle", "drop"]
+
+
+class Cause(Struct, frozen=True):
+    """Who makes a transition, and why: for the audit."""
+
+    actor: str = "pricebook"
+    reason: str = ""
+    request: str = ""
+
+
+class Transition(Struct, frozen=True):
+    """What happens to an edition of a head. `before` is None where it is opened, `after` where it leaves the head."""
+
+    store: str
+    edition: int
+    action: Action
+    before: Edition | None
+    after: Edition | None
+    at: datetime
+    cause: Cause
+
+
+Record = Callable[[Transaction, Transition], None]  # adds what is kept of a transition, such as its audit entry
+
+
+class Plan(Struct, frozen=True):
+    """What to write to a head. `changes` are those beside the edition itself."""
+
+    number: int
+    before: Edition | None
+    after: Edition | None
+    changes: tuple[Change[Head], ...] = ()
+    when: Condition[Head] | None = None  # beside that the edition is as it was
+
+
+Decide = Callable[[Head], Plan | None]
+
+
+class HeadWrites:
+    def __init__(self, db: OpenTable, now: Now, record: Record | None) -> None:
+        self._db = db
+        self._now = now
+        self._record = record
+
+    async def head(self, store: str) -> Head:
+        head = await self._db.get(Head.key.id(store))
+        if head is None:
+            raise NotFound("store")
+        return head
+
+    async def write(
+        self, store: str, action: Action, decide: Decide, cause: Cause, using: Transaction | None = None
+    ) -> Plan | None:
+        """Decide by the head as it is, and write that on the condition that the edition has not changed. None: nothing to do.
+
+        Others may change other editions meanwhile. With `using` it is written when that transaction commits.
+        """
+        if using is not None:
+            found = await using.get(Head.key.id(store))
+            if found is None:
+                raise NotFound("store")
+            plan = decide(found)
+            if plan is not None:
+                self._add(using, found, action, plan, cause)
+            return plan
+        for _ in range(TRIES):
+            head = await self.head(store)
+            plan = decide(head)
+            if plan is None:
+                return None
+            try:
+                await self._write_now(head, action, plan, cause)
+            except (ConditionFailed, TransactionConflict):
+                continue
+            return plan
+        raise NotAllowed(f"store {store}: others change its editions all the time: try again")
+
+    async def _write_now(self, head: Head, action: Action, plan: Plan, cause: Cause) -> None:
+        if self._record is None and _entry(head, plan) is None:
+            await self._db.update(head.key, *_changes(plan), when=_unchanged(plan))
+            return
+        async with self._db.transaction() as tx:
+            self._add(tx, head, action, plan, cause)
+
+    def _add(self, tx: Transaction, head: Head, action: Action, plan: Plan, cause: Cause) -> None:
+        tx.update(head.key, *_changes(plan), when=_unchanged(plan))
+        entry = _entry(head, plan)
+        if entry is not None:
+            tx.put(entry)
+        if plan.after is None:
+            tx.delete(UnsettledEdition.key.id(head.store, plan.number))
+        if self._record is not None:
+            self._record(tx, Transition(head.store, plan.number, action, plan.before, plan.after, self._now(), cause))
+
+
+def _changes(plan: Plan) -> list[Change[Head]]:
+    edition = Head.editions[plan.number]
+    return [edition.remove() if plan.after is None else edition.set(plan.after), *plan.changes]
+
+
+def _unchanged(plan: Plan) -> Condition[Head]:
+    edition = Head.editions[plan.number]
+    same = edition.missing() if plan.before is None else edition == plan.before
+    return same if plan.when is None else same & plan.when
+
+
+def _entry(head: Head, plan: Plan) -> UnsettledEdition | None:
+    """Return the entry by which an edition is found across stores, if it has to be written."""
+    if plan.after is None:
+        return None
+    at = _expected_at(plan.after)
+    if plan.before is not None and _expected_at(plan.before) == at:
+        return None
+    return UnsettledEdition(store=head.store, number=plan.number, from_at=at, day=at.astimezone(ZoneInfo(head.tz)).date())
+
+
+def _expected_at(edition: Edition) -> datetime:
+    return edition.slot if edition.from_at is MISSING else edition.from_at

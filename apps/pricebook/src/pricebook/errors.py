@@ -1,0 +1,43 @@
+"""The errors of pricebook, for the API, pages and bulk jobs: each says what to do in a sentence."""
+
+from __future__ import annotations
+
+
+class PricebookError(Exception):
+    """Base class of all of them."""
+
+
+class NotFound(PricebookError):
+    """There is no such thing, or it belongs to somebody else: nobody learns which."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__(f"there is no such {what}: check its name")
+        self.what = what
+
+
+class NotAllowed(PricebookError):
+    """What was asked for does not fit the present state."""
+
+
+class InvalidField(PricebookError):
+    """A field has a value that cannot be used."""
+
+    def __init__(self, field: str, reason: str) -> None:
+        super().__init__(f"{field}: {reason}")
+        self.field = field
+        self.reason = reason
+
+
+class InvalidCursor(PricebookError):
+    """A cursor was changed, belongs to another query, or is older than prices are kept side by side."""
+
+
+class PriceConflict(NotAllowed):
+    """Another edition of the store has a price for the same channel, product and date. `edition` is None for one that counts."""
+
+    def __init__(self, store: str, price: str, edition: int | None) -> None:
+        other = "a price that counts already" if edition is None else f"edition {edition}"
+        super().__init__(f"store {store}: {price} has {other} at the same instant: cancel that one, or choose another instant")
+        self.store = store
+        self.price = price
+        self.edition = edition

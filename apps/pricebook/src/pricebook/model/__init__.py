@@ -1,0 +1,29 @@
+"""What pricebook keeps: one table, and the entities in it."""
+
+from pricebook.model.head import Edition, EditionState, Head, UnsettledEdition
+from pricebook.model.past import Past, PastCombinationPrice, PastPrice, past_of
+from pricebook.model.price import ALL, PRICE_TYPES, CombinationPrice, Price, PriceKey, PriceRow, Value, has_combination, key_of
+from pricebook.model.setting import Setting
+from pricebook.model.table import pricebook
+
+__all__ = [
+    "ALL",
+    "PRICE_TYPES",
+    "CombinationPrice",
+    "Edition",
+    "EditionState",
+    "Head",
+    "Past",
+    "PastCombinationPrice",
+    "PastPrice",
+    "Price",
+    "PriceKey",
+    "PriceRow",
+    "Setting",
+    "UnsettledEdition",
+    "Value",
+    "has_combination",
+    "key_of",
+    "past_of",
+    "pricebook",
+]

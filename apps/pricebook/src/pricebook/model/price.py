@@ -1,0 +1,125 @@
+"""Prices: one row for each store, channel, type and product, with its values by the instant from which they count."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from functools import lru_cache
+
+from msgspec import Struct
+
+from pricebook.errors import InvalidField
+from pricebook.model.table import pricebook
+from pricebook.money import Money
+from tickler.table import MISSING, Attr, Entity, Index, ItemId, Key, Missing, Part, attr
+
+ALL = "ALL"  # the channel whose prices count where a channel has none of its own
+
+money_of = lru_cache(maxsize=65_536)(Money)  # prices repeat, and checking a currency costs more than looking one up
+
+
+class Value(Part):
+    """What a row's price is from an instant on. Without an amount, the product has no price from then on.
+
+    `edition` is there until the value is settled: until then it counts only if the head of the store says so, and its instant in
+    the row is a lower bound. A settled value counts from exactly its instant in the row.
+    """
+
+    amount: Attr[int | Missing] = attr(default=MISSING)  # minor units
+    currency: Attr[str | Missing] = attr(default=MISSING)
+    edition: Attr[int | Missing] = attr(default=MISSING)
+    settled: Attr[int | Missing] = attr(default=MISSING)  # the edition that it was of, None if it was loaded
+    until: Attr[datetime | Missing] = attr(default=MISSING)
+    lowest: Attr[int | Missing] = attr(default=MISSING)  # of the 30 days before a reduction, in minor units
+    retracts: Attr[int | Missing] = attr(default=MISSING)  # an edition whose value in this row no longer counts from here on
+
+    def money(self) -> Money | None:
+        if self.amount is MISSING or self.currency is MISSING:
+            return None
+        return money_of(self.amount, self.currency)
+
+    def lowest_30_days(self) -> Money | None:
+        if self.lowest is MISSING or self.currency is MISSING:
+            return None
+        return money_of(self.lowest, self.currency)
+
+
+class Price(Entity, table=pricebook):
+    """A price of a product, such as its base price."""
+
+    store: Attr[str] = attr()
+    channel: Attr[str] = attr()
+    type: Attr[str] = attr()
+    product: Attr[str] = attr()
+    values: Attr[dict[datetime, Value]] = attr(default={})
+
+    key = Key("STORE" / store, channel / type / product / "")
+    of_product = Index("gsi1", "TYPE" / type / product, channel / "STORE" / store)
+
+
+class CombinationPrice(Entity, table=pricebook):
+    """A price of a product in a combination, such as what it costs to swap it into a menu."""
+
+    store: Attr[str] = attr()
+    channel: Attr[str] = attr()
+    type: Attr[str] = attr()
+    product: Attr[str] = attr()
+    combination: Attr[str] = attr()
+    values: Attr[dict[datetime, Value]] = attr(default={})
+
+    key = Key("STORE" / store, channel / type / product / combination / "")
+    of_product = Index("gsi1", "TYPE" / type / product, channel / "STORE" / store / combination)
+
+
+PriceRow = Price | CombinationPrice
+PRICE_TYPES: dict[str, type[Price] | type[CombinationPrice]] = {"Base": Price, "Swap": CombinationPrice}
+
+
+class PriceKey(Struct, frozen=True, order=True):
+    """What a price is of. Types with a combination need one, and others have none."""
+
+    store: str
+    channel: str
+    type: str
+    product: str
+    combination: str | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("store", "channel", "product"):
+            if not getattr(self, name):
+                raise InvalidField(name, "is empty: name one")
+        if has_combination(self.type) and not self.combination:
+            raise InvalidField("combination", f"is missing: prices of type {self.type} have one")
+        if not has_combination(self.type) and self.combination is not None:
+            raise InvalidField("combination", f"is not for prices of type {self.type}: leave it out")
+
+    @property
+    def row(self) -> ItemId[Price] | ItemId[CombinationPrice]:
+        if self.combination is None:
+            return Price.key.id(self.store, self.channel, self.type, self.product)
+        return CombinationPrice.key.id(self.store, self.channel, self.type, self.product, self.combination)
+
+    def new_row(self, values: dict[datetime, Value]) -> PriceRow:
+        if self.combination is None:
+            return Price(store=self.store, channel=self.channel, type=self.type, product=self.product, values=values)
+        return CombinationPrice(
+            store=self.store,
+            channel=self.channel,
+            type=self.type,
+            product=self.product,
+            combination=self.combination,
+            values=values,
+        )
+
+    def __str__(self) -> str:
+        return self.row.sk
+
+
+def key_of(row: PriceRow) -> PriceKey:
+    combination = row.combination if isinstance(row, CombinationPrice) else None
+    return PriceKey(row.store, row.channel, row.type, row.product, combination)
+
+
+def has_combination(type: str) -> bool:
+    if type not in PRICE_TYPES:
+        raise InvalidField("type", f"{type[:40]!r} is unknown: use one of {', '.join(PRICE_TYPES)}")
+    return PRICE_TYPES[type] is CombinationPrice
