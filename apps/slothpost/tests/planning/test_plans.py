@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -10,6 +11,7 @@ from installation import ZONE, Installation, berlin
 from slothpost.errors import NotFound
 from slothpost.identifiers import draft_key
 from slothpost.model import Channel
+from slothpost.planning.circumstances import ChannelState, Circumstances
 from tickler.errors import InvalidWhen
 
 TUESDAY_AND_THURSDAY = {"tue": "09:00", "thu": "09:00"}
@@ -67,6 +69,36 @@ async def test_what_is_paused_has_no_row_in_the_index_and_what_passed_meanwhile_
     assert (view.next_draft, view.next_slot) == (berlin("2027-03-03 21:00"), berlin("2027-03-04 09:00"))
     await anywhere.for_(timedelta(hours=1))
     assert await anywhere.slots(product) == []
+
+
+async def test_while_a_user_pauses_no_draft_has_a_row_in_the_index_nor_is_it_asked_about(anywhere: Installation) -> None:
+    product = await anywhere.a_channel(TUESDAY_AND_THURSDAY, undecided="next_slot")
+    draft = await anywhere.a_draft(product)
+    await anywhere.app.plans.pause_user("ada", paused=True)
+    later = await anywhere.a_draft(product, "Written while everything is paused.")
+    assert await anywhere.app.t.index.next_due() is None
+    await anywhere.until(berlin("2027-03-20 12:00"))
+    assert await anywhere.app.notices.latest("ada") == []
+    await anywhere.app.plans.pause_user("ada", paused=False)
+    await anywhere.for_(timedelta(minutes=1))
+    slots = sorted([(await anywhere.post(post)).slot_at for post in (draft, later)])
+    assert slots == [berlin("2027-03-23 09:00"), berlin("2027-03-25 09:00")]
+
+
+async def test_a_pause_during_another_change_of_the_channel_is_kept(here: Installation, monkeypatch: pytest.MonkeyPatch) -> None:
+    product = await here.a_channel(TUESDAY_AND_THURSDAY)
+    read = Circumstances.of_channel
+
+    async def pause_after_reading(self: Circumstances, *about: Any) -> ChannelState:
+        state = await read(self, *about)
+        monkeypatch.undo()
+        await here.app.plans.pause_channel("ada", product.id, "x", paused=True)
+        return state
+
+    monkeypatch.setattr(Circumstances, "of_channel", pause_after_reading)
+    await here.app.plans.rearrange_all("ada")
+    assert (await here.app.plans.view("ada", product.id, "x")).state.channel.paused
+    assert await here.app.t.index.next_due() is None
 
 
 async def test_a_slot_nearer_than_the_lead_is_drafted_at_once(anywhere: Installation) -> None:

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from datetime import timedelta
 
+import aiohttp
 import pytest
 
 from installation import Installation, berlin
 from slothpost.errors import NotAllowed
 from slothpost.model import ChannelName, Post
+from slothpost.networks.network import Networks
+from slothpost.networks.x import XNetwork, XSettings
+from slothpost.planning.circumstances import ChannelState, Circumstances
+from slothpost.posts.post_writer import PostWriter
+from slothpost.posts.publisher import Publisher
+from tickler import RetryLater
+from tickler.table import Transaction
 
 PLAN = {"tue": "09:00"}
 SLOT = berlin("2027-03-02 09:00")
@@ -243,3 +252,122 @@ async def test_a_container_of_another_account_is_not_published(here: Installatio
     await here.app.review.post_now("ada", post.id, by="Ada")
     await here.for_(MINUTE)
     assert [each.handle for each in here.threads.posts] == ["teapot"]
+
+
+async def test_an_unclear_post_is_not_sent_with_another_account(here: Installation) -> None:
+    """The container of the first account tells nothing to the second, and may be out."""
+    post = await approved(here, "threads")
+    here.threads.faults.take_then_hang(1)
+    await here.until(SLOT + timedelta(seconds=30))
+    other = await here.app.accounts.add("ada", "threads", here.threads.issue_tokens("teapot"))
+    await here.app.accounts.use("ada", post.product, "threads", other.id)
+    await here.until(SLOT + timedelta(hours=1))
+    found = await here.post(post)
+    assert (found.state, [each.handle for each in here.threads.posts]) == ("unconfirmed", ["ada"])
+    assert "another account" in found.evidence
+
+
+async def test_a_text_that_was_changed_with_its_approval_replaces_the_prepared_one(here: Installation) -> None:
+    post = await approved(here, "threads", "The old text.")
+    here.threads.faults.limit(1)  # after the container was made
+    await here.until(SLOT + timedelta(seconds=30))
+    assert (await here.post(post)).container
+    await here.app.review.unapprove("ada", post.id, by="Ada")
+    await here.app.review.approve("ada", post.id, by="Ada", text="The new text.")
+    await here.app.review.post_now("ada", post.id, by="Ada")
+    await here.for_(MINUTE)
+    assert published(here, "threads") == ["The new text."]
+
+
+async def test_a_second_delivery_asks_nobody_about_an_attempt_that_may_be_under_way(here: Installation) -> None:
+    """A post that was postponed and then moved has two fires, which may be delivered at once."""
+    post = await approved(here)
+    said: list[str] = []
+
+    async def deliver_again() -> None:
+        with pytest.raises(RetryLater) as later:
+            await here.app.publisher.publish("ada", post.id)
+        said.append(str(later.value))
+
+    here.x.faults.call_while_taking(deliver_again)
+    await here.until(SLOT + timedelta(minutes=10))
+    found = await here.post(post)
+    assert ([step.state for step in found.history][-2:], len(said)) == (["publishing", "published"], 1)
+    assert await kinds(here) == []
+
+
+async def test_a_network_that_is_away_for_an_hour_leaves_the_whole_history(here: Installation) -> None:
+    product = await here.a_channel(PLAN)
+    post = await here.app.review.post_now("ada", (await here.a_draft(product)).id, by="Ada")
+    nowhere = XSettings(client_id=here.x.client_id, api_url="http://127.0.0.1:9")
+    await _publish_with(here, {"x": XNetwork(nowhere, aiohttp.ClientSession, here.now)}, post)
+    history = [step.state for step in (await here.post(post)).history]
+    assert (history[:2], history[-1]) == (["drafted", "approved"], "failed")
+    assert 10 < history.count("publishing") < 30
+
+
+async def test_a_long_history_keeps_how_it_began(here: Installation) -> None:
+    post = await approved(here)
+    for number in range(120):
+        await here.app.review.edit("ada", post.id, by="Ada", text=f"Number {number} of the teas.")
+    history = (await here.post(post)).history
+    assert (len(history), [step.state for step in history[:2]]) == (100, ["drafted", "approved"])
+
+
+async def test_an_approval_while_a_channel_is_resumed_is_not_held_for_ever(
+    anywhere: Installation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    product = await anywhere.a_channel(PLAN)
+    post = await anywhere.a_draft(product)
+    await anywhere.app.plans.pause_channel("ada", product.id, "x", paused=True)
+    read = Circumstances.of_post
+
+    async def resume_after_reading(self: Circumstances, post: Post, tx: Transaction | None = None) -> ChannelState:
+        state = await read(self, post, tx)
+        if tx is not None:
+            monkeypatch.undo()
+            await anywhere.app.plans.pause_channel("ada", product.id, "x", paused=False)
+        return state
+
+    monkeypatch.setattr(Circumstances, "of_post", resume_after_reading)
+    assert (await anywhere.app.review.approve("ada", post.id, by="Ada")).held == ""
+    await anywhere.until(SLOT + MINUTE)
+    assert (await anywhere.post(post)).state == "published"
+
+
+async def test_an_account_that_is_connected_while_its_post_is_being_held_lets_it_go(
+    here: Installation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    post = await approved(here)
+    here.x.revoke_all()
+    read = Circumstances.of_post
+    reads: list[Post] = []
+
+    async def connect_after_reading(self: Circumstances, post: Post, tx: Transaction | None = None) -> ChannelState:
+        state = await read(self, post, tx)
+        if state.hold_reason is not None and not reads:
+            reads.append(post)
+            await here.an_account("x")
+        return state
+
+    monkeypatch.setattr(Circumstances, "of_post", connect_after_reading)
+    await here.until(SLOT + MINUTE)
+    assert ((await here.post(post)).state, len(here.x.posts), len(reads)) == ("published", 1, 1)
+
+
+async def test_without_credentials_of_a_network_posts_are_tried_again_and_then_fail_with_the_reason(here: Installation) -> None:
+    post = await approved(here)
+    here.clock.set(SLOT)
+    await _publish_with(here, {}, post)
+    failed = await here.post(post)
+    assert (failed.state, failed.history[-1].note) == ("failed", "this installation has no credentials of X")
+    assert await kinds(here) == ["failed"]
+
+
+async def _publish_with(here: Installation, networks: Networks, post: Post) -> None:
+    """Publish a post with other networks, again whenever it is postponed."""
+    publisher = Publisher(here.app.db, PostWriter(here.app.t, here.app.db, here.app.notices), networks, here.app.tokens)
+    while (waiting := await here.post(post)).state == "approved":
+        here.clock.set(max(here.now(), waiting.due_at))
+        with suppress(RetryLater):
+            await publisher.publish("ada", post.id)

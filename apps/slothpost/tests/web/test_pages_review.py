@@ -235,3 +235,14 @@ async def test_going_out_next_lists_what_is_approved_and_why_it_waits(here: Inst
     assert "Going out next Tomorrow, 09:00" in (await ada.get("/")).text
     await ada.post(f"/products/{draft.product}/x/account", {"account": ""})
     assert "No account is connected to this channel." in (await ada.get("/")).text
+
+
+async def test_drafts_that_can_still_make_their_slot_come_before_what_went_wrong(
+    here: Installation, ada: PageClient, product: Product, draft: Post
+) -> None:
+    await unconfirmed(here, draft)
+    here.clock.set(draft.slot_at + timedelta(hours=1))
+    await here.a_draft(product, "The next thing.")
+    ada = await page_client(here.app, await here.a_user())  # the session has expired
+    page = await ada.get("/")
+    assert page.text.index("The next thing.") < page.text.index("Did it go out?")

@@ -56,8 +56,8 @@ class AccessTokens:
     async def get(self, account: Account) -> str:
         """Return a token that can be used now.
 
-        `TokenBusy` says when to ask again, soon. `TokenRejected`: the account must be connected again, which is for `mark_broken`.
-        `NotSent`: the network was not reached. `Limited`: it gives no tokens for now.
+        `TokenBusy` says when to ask again, which is soon. `TokenRejected`: the account must be connected again, which is for
+        `mark_broken`. `NotSent`: the network was not reached. `Limited`: it gives no tokens for now.
         """
         network = self._network(account)
         now = self._changes.now()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+
 from litestar import Response, get
 from litestar.enums import MediaType
 
@@ -18,10 +20,11 @@ MAX_NOTICES = 8
 async def review(request: HttpRequest) -> Response[str]:
     slothpost, user = slothpost_of(request), user_of(request)
     cards = await slothpost.review.queue(user.id, first=PAGE, after=request.query_params.get("after") or None)
-    products = await products_of(request)
+    products, now = await products_of(request), now_of(request)
     return await page(
         request, "review", "review",
-        cards=cards, coming=await _coming(request, user.id), notices=await slothpost.notices.current(user.id, MAX_NOTICES),
+        cards=cards, ordered=sorted(cards.items, key=lambda card: _is_late(card.post, now)),
+        coming=await _coming(request, user.id), notices=await slothpost.notices.current(user.id, MAX_NOTICES),
         products=products, product_names={product.id: product.name for product in products},
     )  # fmt: skip
 
@@ -34,6 +37,11 @@ async def count(request: HttpRequest) -> Response[str]:
 
 
 HANDLERS = [review, count]
+
+
+def _is_late(post: Post, now: datetime) -> bool:
+    """Tell whether a post waits for a person after its time: a draft that still has one comes first."""
+    return post.state != "drafted" or post.slot_at <= now
 
 
 async def _coming(request: HttpRequest, user: str) -> list[Post]:
