@@ -206,7 +206,8 @@ class Publisher:
         now = self._posts.now()
         if now > post.slot_at + _grace(state):
             return await self._refuse(post, error)
-        until = now + max(NETWORK_RETRY, (now - post.slot_at) / 4)  # its history has every attempt, and stays short
+        waited_s = (now - post.slot_at) // timedelta(seconds=1)
+        until = now + max(NETWORK_RETRY, timedelta(seconds=waited_s // 4))  # ever later, as the history has each attempt
         await self._settle(post, lambda found, now: states.postpone(found, until, str(error), at=now), None)
         raise RetryLater(at=until, reason=str(error))
 
