@@ -85,6 +85,16 @@ async def test_while_a_user_pauses_no_draft_has_a_row_in_the_index_nor_is_it_ask
     assert slots == [berlin("2027-03-23 09:00"), berlin("2027-03-25 09:00")]
 
 
+async def test_a_pause_does_not_make_anybody_read_a_draft_again(here: Installation) -> None:
+    product = await here.a_channel(TUESDAY_AND_THURSDAY)
+    draft = await here.a_draft(product)
+    await here.app.plans.pause_product("ada", product.id, paused=True)
+    await here.app.plans.pause_product("ada", product.id, paused=False)
+    assert (await here.post(draft)).version == draft.version
+    await here.until(berlin("2027-03-02 09:01"))
+    assert [notice.kind for notice in await here.app.notices.latest("ada")] == ["undecided"]
+
+
 async def test_a_pause_during_another_change_of_the_channel_is_kept(here: Installation, monkeypatch: pytest.MonkeyPatch) -> None:
     product = await here.a_channel(TUESDAY_AND_THURSDAY)
     read = Circumstances.of_channel

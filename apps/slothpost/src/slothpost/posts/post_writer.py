@@ -98,5 +98,6 @@ class PostWriter:
             await self._t.schedules.delete(post.user, key, using=tx)
         for schedule in wanted.values():
             await self._t.schedules.put(schedule, using=tx)
-        tx.put(post)
+        if post != before:  # otherwise only its schedules change, and nobody has to read it again
+            tx.put(post)
         return post
