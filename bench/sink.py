@@ -14,21 +14,26 @@ import sys
 import time
 from datetime import datetime
 from pathlib import Path
+from typing import cast
+
+from tickler.cli.event_loop import loop_factory
 
 ANSWER = b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n"
-LENGTH = re.compile(rb"content-length: *(\d+)", re.IGNORECASE)
+LENGTH = re.compile(rb"\n[Cc]ontent-[Ll]ength: *(\d+)")  # twice as fast as with IGNORECASE
 ID = re.compile(rb"webhook-id: *([^\r\n]+)", re.IGNORECASE)
 NOMINAL = re.compile(rb"tickler-nominal-at: *([^\r\n]+)", re.IGNORECASE)
 
 
 class Sink(asyncio.Protocol):
-    """The part of HTTP/1.1 that a client with keep-alive needs."""
+    """The part of HTTP/1.1 that a client with keep-alive needs.
 
-    arrived: list[tuple[str, str, float]] = []  # noqa: RUF012  # of all connections
+    It shares the processor with what is measured, so it reads of a request only where it ends; the rest is read when asked for.
+    """
+
+    arrived: list[tuple[bytes, float]] = []  # noqa: RUF012  # of all connections
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
+        self._transport = cast(asyncio.Transport, transport)  # uvloop's is of no such class
         self._buffer = b""
 
     def data_received(self, data: bytes) -> None:
@@ -40,9 +45,13 @@ class Sink(asyncio.Protocol):
             if len(self._buffer) < whole:
                 return
             self._buffer = self._buffer[whole:]
-            id, nominal = ID.search(head), NOMINAL.search(head)
-            self.arrived.append((id[1].decode() if id else "", nominal[1].decode() if nominal else "", time.time() * 1000))
+            self.arrived.append((head, time.time() * 1000))
             self._transport.write(ANSWER)
+
+
+def read_arrival(head: bytes, at: float) -> tuple[str, str, float]:
+    id, nominal = ID.search(head), NOMINAL.search(head)
+    return id[1].decode() if id else "", nominal[1].decode() if nominal else "", at
 
 
 async def serve() -> None:
@@ -54,7 +63,7 @@ async def serve() -> None:
     await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
     while await reader.readline():
         arrived, Sink.arrived[:] = list(Sink.arrived), []
-        sys.stdout.write(json.dumps(arrived) + "\n")
+        sys.stdout.write(json.dumps([read_arrival(*each) for each in arrived]) + "\n")
         sys.stdout.flush()
 
 
@@ -88,4 +97,5 @@ def _ms(nominal: str) -> float:
 
 
 if __name__ == "__main__":
-    asyncio.run(serve())
+    with asyncio.Runner(loop_factory=loop_factory({})) as runner:
+        runner.run(serve())
