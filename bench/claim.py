@@ -17,6 +17,7 @@ from tickler.database.sqlite.connection import PRAGMAS
 from tickler.index.advance import ROW_FORMAT
 from tickler.stores.postgres import index as postgres_index
 from tickler.stores.sqlite import index as sqlite_index
+from tickler.stores.sqlite.rows import as_json
 from workload import NOW_MS, due_rows
 
 ROWS = 200_000
@@ -103,7 +104,7 @@ def _raw_sqlite(connection: sqlite3.Connection) -> Claim:
     async def claim(now_ms: int, limit: int) -> int:
         connection.execute("BEGIN IMMEDIATE")
         rows = connection.execute(sqlite_index.SELECT_DUE, (now_ms, ROW_FORMAT, limit)).fetchall()
-        connection.executemany(sqlite_index.ADVANCE, [(row[5] + HOUR_MS, row[0]) for row in rows])
+        connection.execute(sqlite_index.ADVANCE, (as_json([(row[5] + HOUR_MS, row[0]) for row in rows]),))
         connection.execute("COMMIT")
         return len(rows)
 

@@ -304,7 +304,7 @@ async def _claims_on_sqlite(folder: Path) -> Result:
     async def claim(now_ms: int) -> int:
         connection.execute("BEGIN IMMEDIATE")
         rows = connection.execute(sqlite_fires.SELECT_DUE.format(others=""), (now_ms, ROW_FORMAT, BATCH)).fetchall()
-        connection.executemany(sqlite_index.ADVANCE, [(row[5] + HOUR_MS, row[0]) for row in rows])
+        connection.execute(sqlite_index.ADVANCE, (as_json([(row[5] + HOUR_MS, row[0]) for row in rows]),))
         connection.execute(sqlite_fires.OPEN, (as_json(_fires([(row[1], row[2], row[5]) for row in rows], now_ms)),))
         connection.execute("COMMIT")
         return len(rows)

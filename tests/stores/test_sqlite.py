@@ -17,7 +17,7 @@ from tickler.database import sqlite as sqlite_database
 from tickler.errors import SchemaMissing
 from tickler.stores import sqlite as sqlite_store
 from tickler.stores.sql.schedules import FAILING
-from tickler.stores.sqlite.index import SELECT_DUE, WALK
+from tickler.stores.sqlite.index import ADVANCE, SELECT_DUE, WALK
 
 NOW_MS = 1_921_406_400_000
 HOURLY = Cron("0 * * * *")
@@ -276,6 +276,14 @@ async def test_a_claim_walks_the_index_and_sorts_nothing(t: Tickler, other: sqli
     assert "USING INDEX tickler_index_due (next_fire_at<?)" in plan
     assert "TEMP B-TREE" not in plan
     assert "SCAN" not in plan
+
+
+async def test_a_claim_finds_its_rows_by_id_also_with_statistics_of_a_small_index(t: Tickler, other: sqlite3.Connection) -> None:
+    await t.index.upsert(row("a"))
+    other.execute("ANALYZE")
+    given, found = (line[3] for line in other.execute(f"EXPLAIN QUERY PLAN {ADVANCE}", ("[]",)))
+    assert given.startswith("SCAN moved")
+    assert found.startswith("SEARCH i USING INTEGER PRIMARY KEY")
 
 
 async def test_a_page_of_a_walk_begins_where_the_last_one_ended(t: Tickler, other: sqlite3.Connection) -> None:

@@ -24,7 +24,14 @@ SELECT_DUE = """
     ORDER BY next_fire_at
     LIMIT ?
 """
-ADVANCE = "UPDATE tickler_index SET next_fire_at = ? WHERE id = ?"
+# Every row conflicts with itself, and is updated. CROSS JOIN fixes the order of the look-ups. UPDATE FROM does not: after an
+# ANALYZE of a small index, it would scan the whole index.
+ADVANCE = """
+    INSERT INTO tickler_index (id, owner, key, when_text, tz, next_fire_at, managed, format)
+    SELECT i.id, i.owner, i.key, i.when_text, i.tz, json_extract(moved.value, '$[0]'), i.managed, i.format
+    FROM json_each(?) AS moved CROSS JOIN tickler_index i ON i.id = json_extract(moved.value, '$[1]')
+    WHERE true ON CONFLICT DO UPDATE SET next_fire_at = excluded.next_fire_at
+"""
 
 _NEWER_IS_DUE = "SELECT 1 FROM tickler_index WHERE next_fire_at <= ? AND format > ? LIMIT 1"
 _ORPHANS = """
@@ -135,7 +142,7 @@ class SqliteIndex(SqlIndexReads):
 
 def apply(connection: sqlite3.Connection, result: AdvancePlan) -> None:
     # In the order of the new instants, so that neighbouring index entries are written together.
-    connection.executemany(ADVANCE, sorted(zip(result.moved_to, result.moved, strict=True)))
+    connection.execute(ADVANCE, (rows.as_json(sorted(zip(result.moved_to, result.moved, strict=True))),))
     if result.finished or result.problems:
         _take_out(connection, result)
 
