@@ -12,7 +12,6 @@ from tickler.model.fire import Entry, Fire
 from tickler.model.record import Record
 from tickler.stores.contents import Contents, HistoryItem, RawSchedule
 from tickler.stores.postgres import rows
-from tickler.stores.postgres.fires import OPEN
 from tickler.stores.postgres.rows import transposed
 from tickler.stores.sql import contents as sql
 from tickler.stores.sql.fires import fire_columns
@@ -41,6 +40,14 @@ _SET_ASIDE = """
         $1::text[], $2::text[], $3::text[], $4::text[], $5::bigint[], $6::bigint[], $7::bigint[], $8::boolean[], $9::smallint[],
         $10::text[], $11::text[]
     )
+"""
+_PUT_FIRES = """
+    INSERT INTO {schema}.tickler_fires (id, owner, key, nominal_at, opened_at, attempt, state, deliver_after, worker, reason)
+    SELECT * FROM unnest(
+        $1::text[], $2::text[], $3::text[], $4::bigint[], $5::bigint[], $6::integer[], $7::text[], $8::bigint[], $9::text[],
+        $10::text[]
+    )
+    ON CONFLICT DO NOTHING
 """
 _PUT_HISTORY = """
     INSERT INTO {schema}.tickler_history (owner, key, at, happened, expires_at, entry)
@@ -101,7 +108,7 @@ async def _put_places(connection: Connection, database: Pool, schedules: Sequenc
 
 async def _put_fires(connection: Connection, database: Pool, fires: Sequence[Fire]) -> None:
     written = [fire_columns(replace(fire, reason=_without_nul(fire.reason))) for fire in fires]
-    await connection.execute(database.sql(OPEN), *transposed(written))
+    await connection.execute(database.sql(_PUT_FIRES), *transposed(written))
 
 
 async def _put_history(connection: Connection, database: Pool, history: Sequence[HistoryItem]) -> None:

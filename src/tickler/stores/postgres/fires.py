@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Iterable, Sequence
+from operator import attrgetter
 from typing import Literal, TypeVar
 
 from tickler.database.postgres.pool import Connection, Pool
@@ -46,16 +47,13 @@ SELECT_DUE = """
 """
 _NEWER_IS_DUE = "SELECT EXISTS (SELECT FROM {schema}.tickler_index WHERE has_target AND next_fire_at <= $1 AND format > $2)"
 
-# Returns fires that were open already, usually none.
+# Returns fires that were open already, usually none. What all have in common is no array: asyncpg takes 0.16 µs an element.
 OPEN = """
     WITH new AS (
-        SELECT * FROM unnest(
-            $1::text[], $2::text[], $3::text[], $4::bigint[], $5::bigint[], $6::integer[], $7::text[], $8::bigint[], $9::text[],
-            $10::text[]
-        ) AS new (id, owner, key, nominal_at, opened_at, attempt, state, deliver_after, worker, reason)
+        SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::bigint[]) AS new (id, owner, key, nominal_at)
     ), opened AS (
-        INSERT INTO {schema}.tickler_fires (id, owner, key, nominal_at, opened_at, attempt, state, deliver_after, worker, reason)
-        SELECT * FROM new ON CONFLICT DO NOTHING RETURNING id
+        INSERT INTO {schema}.tickler_fires (id, owner, key, nominal_at, opened_at, attempt, state, deliver_after, worker)
+        SELECT *, $5::bigint, $6::integer, $7, $8::bigint, $9 FROM new ON CONFLICT DO NOTHING RETURNING id
     )
     SELECT id FROM new WHERE id NOT IN (SELECT id FROM opened)
 """
@@ -195,6 +193,9 @@ _PRUNE = """
     WHERE h.owner = over.owner AND h.key = over.key AND h.at = over.at AND h.number = over.number
 """
 T = TypeVar("T")
+
+_of_fire = attrgetter("id", "owner", "key", "nominal_at")
+_of_claim = attrgetter("opened_at", "attempt", "state", "deliver_after", "holder")
 
 EXTEND_TRIES = 3
 LOCKED_PAUSE_S = 0.02
@@ -353,8 +354,12 @@ class PostgresFires(sql_fires.SqlFireReads):
         """Open fires, and return the claims except those whose fire was open already."""
         if not opened.fires:
             return opened.claims
-        found = await connection.fetch(self._database.sql(OPEN), *transposed([fire_columns(fire) for fire in opened.fires]))
-        refused = {row[0] for row in found}
+        alike: dict[tuple[object, ...], list[tuple[object, ...]]] = {}  # by what leased or waiting fires have in common
+        for fire in opened.fires:
+            alike.setdefault(_of_claim(fire), []).append(_of_fire(fire))
+        refused: set[str] = set()
+        for of_claim, of_fires in alike.items():
+            refused |= {row[0] for row in await connection.fetch(self._database.sql(OPEN), *transposed(of_fires), *of_claim)}
         return opened.claimed([fire.id for fire in opened.fires if fire.id not in refused]) if refused else opened.claims
 
     async def _extend(self, fires: Sequence[Fire], until_ms: int) -> tuple[Sequence[Fire], Sequence[Fire]]:
