@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
@@ -75,8 +75,8 @@ def marks(values: Values, at: datetime) -> Iterator[int]:
 def moment(slot: datetime) -> datetime:
     """Return the instant from which a settled value counts.
 
-    Instants of prices are whole milliseconds. A value that another one of the same instant hides is settled a few microseconds
-    before, because a row has one value for each instant; no reader asks for what is between.
+    Instants of prices are whole milliseconds. Where a row has a value of the same instant already, another one is settled a
+    microsecond before, because a row has one value for each instant in its map. No reader asks for what is between.
     """
     below = slot.microsecond % 1000
     return slot + MILLISECOND - timedelta(microseconds=below) if below else slot
@@ -104,18 +104,24 @@ def turning_points(values: Values, editions: Editions) -> set[datetime]:
     return points
 
 
-def lowest_before(values: Values, editions: Editions, at: datetime, new: Money) -> Money | None:
-    """Return the lowest price in the 30 days before `at` if `new` reduces the price, else None."""
+def lowest_before(rows: Sequence[Values], editions: Editions, at: datetime, new: Money) -> Money | None:
+    """Return the lowest price in the 30 days before `at` if `new` reduces the price, else None.
+
+    `rows` has the values of a channel, then those of ALL, whose price counts where the channel has none.
+    """
     before = at - MILLISECOND
-    current = _money_at(values, editions, before)
+    current = _money_at(rows, editions, before)
     if current is None or current.currency != new.currency or new.minor >= current.minor:
         return None
     start = at - LOWEST_OVER
-    points = {start, before, *(point for point in turning_points(values, editions) if start <= point < at)}
-    found = [_money_at(values, editions, point) for point in points]
+    points = {point for values in rows for point in turning_points(values, editions) if start < point < at}
+    found = [_money_at(rows, editions, point) for point in (start, before, *points)]
     return min((each for each in found if each is not None and each.currency == new.currency), key=lambda each: each.minor)
 
 
-def _money_at(values: Values, editions: Editions, at: datetime) -> Money | None:
-    counting = value_at(values, editions, at)
-    return None if counting is None else counting.value.money()
+def _money_at(rows: Sequence[Values], editions: Editions, at: datetime) -> Money | None:
+    for values in rows:
+        counting = value_at(values, editions, at)
+        if counting is not None and (money := counting.value.money()) is not None:
+            return money
+    return None

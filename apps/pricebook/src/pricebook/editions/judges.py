@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Protocol
 
 from pricebook.editions.evaluate import NO_EDITIONS, Counting, Editions, marks, value_at
-from pricebook.model import Head, PriceRow
+from pricebook.model import Head, PriceRow, row_id
 from tickler.table import ItemId
 
 
@@ -37,7 +37,7 @@ async def judged(
         n for n, row in enumerate(rows) if any(mark not in heads.get(row.store, NO_EDITIONS) for mark in marks(row.values, at))
     ]
     if unknown:
-        again = await reads.get_many([rows[n].key for n in unknown], consistent=True)
+        again = await reads.get_many([row_id(rows[n]) for n in unknown], consistent=True)
         for n, row in zip(unknown, again, strict=True):
             found[n] = None if row is None else value_at(row.values, heads.get(row.store, NO_EDITIONS), at)
     return found

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
-from pricebook.editions.evaluate import NO_EDITIONS, Editions, Values, value_at
+from pricebook.editions.evaluate import LOWEST_OVER, NO_EDITIONS, Editions, Values, lowest_before, value_at
 from pricebook.editions.nodes import price_node
 from pricebook.editions.pages import PriceNode
 from pricebook.editions.timing import Now, Timing
 from pricebook.model import ALL, Head, PastCombinationPrice, PastPrice, PriceKey, PriceRow, Value
+from pricebook.money import Money
 from tickler.table import MISSING, OpenTable
 
 PAST_AT_A_TIME = 8
+MICROSECOND = timedelta(microseconds=1)
 
 
 class PointInTime:
@@ -37,28 +39,38 @@ class PointInTime:
             nodes[key] = None if counting is None else price_node(key.new_row({}) if row is None else row, counting)
         return [next((nodes[each] for each in _candidates(key) if nodes[each] is not None), None) for key in keys]
 
+    async def lowest(self, key: PriceKey, new: Money, at: datetime) -> Money | None:
+        """Return the lowest price of the 30 days before `at` if `new` reduces the price of a key then, else None."""
+        keys = _candidates(key)
+        editions = await self.editions([key.store])
+        rows = await self.rows(keys)
+        values = [
+            {**await self.past(each, at - LOWEST_OVER, at), **({} if row is None else row.values)}
+            for each, row in zip(keys, rows, strict=True)
+        ]
+        return lowest_before(values, editions.get(key.store, NO_EDITIONS), at, new)
+
     async def editions(self, stores: Iterable[str]) -> dict[str, Editions]:
         names = list(dict.fromkeys(stores))
         heads = await self._db.get_many([Head.key.id(store) for store in names], consistent=True)
         return {store: head.editions for store, head in zip(names, heads, strict=True) if head is not None}
 
     async def rows(self, keys: Sequence[PriceKey]) -> list[PriceRow | None]:
-        ids: list[Any] = [key.row for key in keys]  # of two entities
-        return await self._db.get_many(ids, consistent=True)
+        return await self._db.get_many([key.row for key in keys], consistent=True)
 
     async def past(self, key: PriceKey, since: datetime, until: datetime) -> dict[datetime, Value]:
-        """Return past values that may have counted between two instants, the latest first."""
+        """Return past values that may have counted between two instants: the latest ones, up to one that had no end by itself."""
         found: dict[datetime, Value] = {}
         bound = until
         while True:
             page = await self._db.query(_past_until(key, bound), first=PAST_AT_A_TIME, consistent=True)
             for past in page.items:
                 found[past.from_at] = past.value
-                if past.from_at <= since and (past.value.until is MISSING or since < past.value.until):
+                if past.from_at <= since and past.value.until is MISSING:
                     return found
             if not page.has_next:
                 return found
-            bound = page.items[-1].from_at
+            bound = page.items[-1].from_at - MICROSECOND
 
 
 def _past_until(key: PriceKey, until: datetime) -> Any:

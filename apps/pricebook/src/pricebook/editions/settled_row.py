@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
-from pricebook.editions.evaluate import NO_EDITIONS, Values, earliest, moment, settled_number, turning_points, value_at
+from pricebook.editions.evaluate import NO_EDITIONS, Values, earliest, turning_points, value_at
 from pricebook.editions.transitions import ever_counts, order_of
 from pricebook.model import Edition, Value
 from tickler.table import MISSING, evolve
@@ -69,15 +69,11 @@ def _retract(values: dict[datetime, Value], number: int, at: datetime) -> None:
 
 
 def _insert(values: dict[datetime, Value], from_at: datetime, value: Value, edition: Edition) -> None:
-    """Put a value where it counts from its instant. Of several, those of earlier editions go a microsecond down."""
-    settled = evolve(value, edition=MISSING, settled=value.edition, until=earliest(value.until, edition.to_at))
-    alike = [slot for slot, other in values.items() if other.edition is MISSING and moment(slot) == from_at]
-    settled_then = [settled, *(values.pop(slot) for slot in alike)]
+    """Put a value where it counts from its instant, or if a row has a value there, a microsecond below: see `moment`."""
     slot = from_at
-    for each in sorted(settled_then, key=settled_number, reverse=True):
-        while slot in values:  # a value of an edition that is not settled yet
-            slot -= MICROSECOND
-        values[slot] = each
+    while slot in values:
+        slot -= MICROSECOND
+    values[slot] = evolve(value, edition=MISSING, settled=value.edition, until=earliest(value.until, edition.to_at))
 
 
 def _needed(values: Values, horizon: datetime) -> set[datetime]:

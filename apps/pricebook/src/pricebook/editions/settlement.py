@@ -21,7 +21,7 @@ from pricebook.editions.staging import AT_ONCE, STAGED_AT_A_TIME, batches
 from pricebook.editions.storage import Storage
 from pricebook.editions.timing import Now, Timing
 from pricebook.errors import NotAllowed
-from pricebook.model import CombinationPrice, Edition, Head, Past, Price, PriceRow, key_of, past_of
+from pricebook.model import CombinationPrice, Edition, Head, Past, Price, PriceRow, key_of, past_of, row_id
 from tickler.errors import ConditionFailed, ItemNotFound
 from tickler.table import Change, Transaction
 
@@ -93,7 +93,7 @@ class Settlements:
                 return
             settled = settled_row(found.values, settlement)
             await self._db.put_many(_past(found, settled))
-            id: Any = found.key  # of two entities
+            id = row_id(found)
             try:
                 if settled.values:
                     await self._db.update(id, _values(found).set(settled.values), when=_values(found) == found.values)
@@ -136,7 +136,7 @@ def _dropped(number: int, now: datetime, head: Head) -> Plan | None:
 
 
 def _add(tx: Transaction, row: PriceRow, settled: SettledRow) -> None:
-    id: Any = row.key  # of two entities
+    id = row_id(row)
     for past in _past(row, settled):
         tx.put(past)
     if settled.values:

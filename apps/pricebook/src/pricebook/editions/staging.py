@@ -6,19 +6,19 @@ import asyncio
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from itertools import islice
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from msgspec import Struct
 
 from pricebook.editions.head_writes import Cause, HeadWrites, Plan
+from pricebook.editions.slots import how_to_stage, open_edition
 from pricebook.editions.storage import Storage
 from pricebook.editions.timing import whole_milliseconds
-from pricebook.editions.transitions import ever_counts
-from pricebook.errors import InvalidField, NotAllowed, PriceConflict
-from pricebook.model import CombinationPrice, Edition, Head, Price, PriceKey, PriceRow, Value
+from pricebook.errors import InvalidField, NotAllowed
+from pricebook.model import Head, PriceKey, PriceRow, Value
 from pricebook.money import Money
 from tickler.errors import ConditionFailed
-from tickler.table import MISSING, Change, Condition, evolve
+from tickler.table import MISSING, evolve
 
 T = TypeVar("T")
 
@@ -104,11 +104,11 @@ class Staging:
         found: Mapping[PriceKey, Value | None] = dict.fromkeys(wanted)
         for _ in range(TRIES):
             edition = open_edition(head, number)
-            writes = [each for key in sorted(wanted) if (each := _write(key, wanted[key], found[key], head)) is not None]
+            writes = [each for key in sorted(wanted) if (each := how_to_stage(key, wanted[key], found[key], head)) is not None]
             try:
                 async with self._db.transaction() as tx:
-                    for key, change, condition in writes:
-                        tx.upsert(key.row, change, when=condition)
+                    for write in writes:
+                        tx.upsert(write.key.row, write.change, when=write.when)
                     if writes:
                         tx.check(head.key, Head.editions[number] == edition)
             except ConditionFailed:
@@ -134,11 +134,11 @@ class Staging:
     async def _stage_one(self, head: Head, number: int, key: PriceKey, value: Value) -> int:
         found: Value | None = None
         for _ in range(TRIES):
-            write = _write(key, value, found, head)
+            write = how_to_stage(key, value, found, head)
             if write is None:
                 return 0
             try:
-                await self._db.upsert(key.row, write[1], when=write[2])
+                await self._db.upsert(key.row, write.change, when=write.when)
             except ConditionFailed:
                 head = await self._writes.head(head.store)
                 found = (await self._found([key], open_edition(head, number).slot))[key]
@@ -147,16 +147,8 @@ class Staging:
         raise NotAllowed(f"store {head.store}: others stage {key} all the time: try again")
 
     async def _found(self, keys: Sequence[PriceKey], slot: datetime) -> dict[PriceKey, Value | None]:
-        ids: list[Any] = [key.row for key in keys]  # of two entities
-        rows: list[PriceRow | None] = await self._db.get_many(ids)
+        rows: list[PriceRow | None] = await self._db.get_many([key.row for key in keys])
         return {key: None if row is None else row.values.get(slot) for key, row in zip(keys, rows, strict=True)}
-
-
-def open_edition(head: Head, number: int) -> Edition:
-    edition = head.editions.get(number)
-    if edition is None or edition.state != "open" or edition.to_at is not MISSING:
-        raise NotAllowed(f"edition {number} of store {head.store} is not open: open another one")
-    return edition
 
 
 def batches(items: Iterable[T], size: int) -> Iterator[list[T]]:
@@ -165,36 +157,9 @@ def batches(items: Iterable[T], size: int) -> Iterator[list[T]]:
         yield batch
 
 
-def slot_of(key: PriceKey, slot: datetime) -> Any:
-    """Return the path to the value of a row at an instant."""
-    return Price.values[slot] if key.combination is None else CombinationPrice.values[slot]
-
-
 def _each_once(batch: Iterable[tuple[PriceKey, Value]]) -> dict[PriceKey, Value]:
     wanted: dict[PriceKey, Value] = {}
     for key, value in batch:
         if wanted.setdefault(key, value) != value:
             raise InvalidField("product", f"{key} has two prices in one edition: leave one out")
     return wanted
-
-
-def _write(key: PriceKey, value: Value, found: Value | None, head: Head) -> tuple[PriceKey, Change[Any], Condition[Any]] | None:
-    """Return how to stage a value where `found` was read, None if it is there. Refuses to take the place of another price."""
-    if found == value:
-        return None
-    path = slot_of(key, open_edition(head, _number(value)).slot)
-    if found is None:
-        return key, path.set(value), path.missing()
-    if found.edition is MISSING:
-        raise PriceConflict(head.store, str(key), None)
-    if found.edition == value.edition:
-        raise NotAllowed(f"edition {found.edition} of store {head.store} has another price for {key}: open another edition")
-    other = head.editions.get(found.edition)
-    if found.edition >= head.next_edition or (other is not None and (other.to_at is MISSING or ever_counts(other))):
-        raise PriceConflict(head.store, str(key), found.edition)
-    return key, path.set(value), path == found
-
-
-def _number(value: Value) -> int:
-    assert value.edition is not MISSING, "a value is staged for an edition"
-    return value.edition

@@ -7,20 +7,25 @@ lets them count. A process that stops in between leaves nothing visible: another
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterable
 from datetime import date, datetime
 from functools import partial
+
+from msgspec.structs import replace
 
 from pricebook.editions import transitions
 from pricebook.editions.head_writes import Action, Cause, HeadWrites, Plan, Record
 from pricebook.editions.point_in_time import PointInTime
 from pricebook.editions.retraction import Retraction
 from pricebook.editions.settlement import Settled, Settlements
-from pricebook.editions.staging import Staged, Staging, open_edition
+from pricebook.editions.slots import open_edition
+from pricebook.editions.staging import AT_ONCE, Staged, Staging, batches
 from pricebook.editions.storage import Storage
 from pricebook.editions.timing import Now, Timing, midnight, whole_milliseconds
 from pricebook.errors import NotAllowed, NotFound
-from pricebook.model import Edition, Head
+from pricebook.model import Edition, Head, Store
+from pricebook.money import Money
 from tickler.errors import ConditionFailed
 from tickler.table import MISSING, OpenTable, Transaction
 
@@ -43,15 +48,19 @@ class Switch:
         storage = Storage(db)
         self._staging = Staging(storage, self._writes)
         self._settlements = Settlements(storage, self._writes, self._now, self._timing)
-        self._retraction = Retraction(db, PointInTime(db, self._now, self._timing))
+        self._points = PointInTime(db, self._now, self._timing)
+        self._retraction = Retraction(db, self._points)
 
     async def open_store(self, store: str, *, tz: str = "UTC", home: str = "", channels: Iterable[str] = ()) -> Head:
         """Make the head of a store, unless it has one. `tz` is the zone in which its days begin."""
         midnight(date(2000, 1, 1), tz)  # refuses unknown zones
         try:
-            return await self._db.create(Head(store=store, tz=tz, home=home, channels=set(channels)))
+            async with self._db.transaction() as tx:
+                tx.create(Head(store=store, tz=tz, home=home, channels=set(channels)))
+                tx.put(Store(store=store))
         except ConditionFailed:
-            return await self._writes.head(store)
+            pass  # it has one
+        return await self._writes.head(store)
 
     async def open_edition(
         self,
@@ -85,6 +94,14 @@ class Switch:
         a price for the same channel, product and instant; what was staged until then stays, and is never seen.
         """
         return await self._staging.stage(store, edition, prices)
+
+    async def with_lowest(self, store: str, prices: Iterable[Staged], at: datetime) -> list[Staged]:
+        """Return prices with the lowest one of the 30 days before `at`, where they reduce the price: for approval."""
+        known: list[Staged] = []
+        for some in batches(prices, AT_ONCE):
+            lowest = await asyncio.gather(*(self._lowest(store, each, at) for each in some))
+            known += [replace(each, lowest_30_days=found) for each, found in zip(some, lowest, strict=True)]
+        return known
 
     async def seal(
         self,
@@ -144,6 +161,9 @@ class Switch:
     async def settle(self, store: str, *, cause: Cause = SYSTEM) -> Settled:
         """Let rows hold the prices of all editions that count, and forget those that were cancelled. Prices stay as they are."""
         return await self._settlements.settle(store, cause)
+
+    async def _lowest(self, store: str, price: Staged, at: datetime) -> Money | None:
+        return None if price.amount is None else await self._points.lowest(price.key(store), price.amount, whole_milliseconds(at))
 
     async def _change(
         self,

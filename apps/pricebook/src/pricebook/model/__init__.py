@@ -1,8 +1,19 @@
 """What pricebook keeps: one table, and the entities in it."""
 
-from pricebook.model.head import Edition, EditionState, Head, UnsettledEdition
+from pricebook.model.head import Edition, EditionState, Head, Store, UnsettledEdition
 from pricebook.model.past import Past, PastCombinationPrice, PastPrice, past_of
-from pricebook.model.price import ALL, PRICE_TYPES, CombinationPrice, Price, PriceKey, PriceRow, Value, has_combination, key_of
+from pricebook.model.price import (
+    ALL,
+    PRICE_TYPES,
+    CombinationPrice,
+    Price,
+    PriceKey,
+    PriceRow,
+    Value,
+    has_combination,
+    key_of,
+    row_id,
+)
 from pricebook.model.setting import Setting
 from pricebook.model.table import pricebook
 
@@ -20,10 +31,12 @@ __all__ = [
     "PriceKey",
     "PriceRow",
     "Setting",
+    "Store",
     "UnsettledEdition",
     "Value",
     "has_combination",
     "key_of",
     "past_of",
     "pricebook",
+    "row_id",
 ]

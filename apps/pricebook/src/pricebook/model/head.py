@@ -48,7 +48,15 @@ class Head(Entity, table=pricebook):
     rev: Attr[int] = attr(version=True, default=0)
 
     key = Key("STORE" / store, "!HEAD")
-    stores = Index("gsi1", "STORES", store)
+
+
+class Store(Entity, table=pricebook):
+    """An entry for each store, in the list of all. It is apart from the head, so that a write of a head touches no index."""
+
+    store: Attr[str] = attr()
+
+    key = Key("STORE" / store, "!STORE")
+    all = Index("gsi1", "STORES", store)
 
 
 class UnsettledEdition(Entity, table=pricebook):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 from functools import lru_cache
+from typing import cast
 
 from msgspec import Struct
 
@@ -93,10 +94,11 @@ class PriceKey(Struct, frozen=True, order=True):
             raise InvalidField("combination", f"is not for prices of type {self.type}: leave it out")
 
     @property
-    def row(self) -> ItemId[Price] | ItemId[CombinationPrice]:
+    def row(self) -> ItemId[PriceRow]:
         if self.combination is None:
-            return Price.key.id(self.store, self.channel, self.type, self.product)
-        return CombinationPrice.key.id(self.store, self.channel, self.type, self.product, self.combination)
+            return cast("ItemId[PriceRow]", Price.key.id(self.store, self.channel, self.type, self.product))
+        id = CombinationPrice.key.id(self.store, self.channel, self.type, self.product, self.combination)
+        return cast("ItemId[PriceRow]", id)
 
     def new_row(self, values: dict[datetime, Value]) -> PriceRow:
         if self.combination is None:
@@ -112,6 +114,10 @@ class PriceKey(Struct, frozen=True, order=True):
 
     def __str__(self) -> str:
         return self.row.sk
+
+
+def row_id(row: PriceRow) -> ItemId[PriceRow]:
+    return cast("ItemId[PriceRow]", row.key)
 
 
 def key_of(row: PriceRow) -> PriceKey:

@@ -1,0 +1,56 @@
+"""Whether a price may take its place in a row: a row has one price for each instant. Pure."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from pricebook.editions.transitions import ever_counts
+from pricebook.errors import NotAllowed, PriceConflict
+from pricebook.model import CombinationPrice, Edition, Head, Price, PriceKey, Value
+from tickler.table import MISSING, Change, Condition
+
+
+class StagedWrite(NamedTuple):
+    """How a value is written to a row, and the condition under which the row is as it was read."""
+
+    key: PriceKey
+    change: Change[Any]
+    when: Condition[Any]
+
+
+def open_edition(head: Head, number: int) -> Edition:
+    """Return an edition to which prices can be staged."""
+    edition = head.editions.get(number)
+    if edition is None or edition.state != "open" or edition.to_at is not MISSING:
+        raise NotAllowed(f"edition {number} of store {head.store} is not open: open another one")
+    return edition
+
+
+def how_to_stage(key: PriceKey, value: Value, found: Value | None, head: Head) -> StagedWrite | None:
+    """Return how to stage a value where `found` was read, None if it is there.
+
+    The price of an edition that never counts gives way. `PriceConflict` names the edition of any other price.
+    """
+    if found == value:
+        return None
+    assert value.edition is not MISSING, "a value is staged for an edition"
+    path = _values(key)[open_edition(head, value.edition).slot]
+    if found is None:
+        return StagedWrite(key, path.set(value), path.missing())
+    if found.edition == value.edition:
+        raise NotAllowed(f"edition {value.edition} of store {head.store} has another price for {key}: open another edition")
+    if found.edition is MISSING or not is_dead(found.edition, head):
+        raise PriceConflict(head.store, str(key), None if found.edition is MISSING else found.edition)
+    return StagedWrite(key, path.set(value), path == found)
+
+
+def is_dead(number: int, head: Head) -> bool:
+    """Tell whether an edition has no price that counts or will count: it was cancelled, or the head has forgotten it."""
+    if number >= head.next_edition:
+        return False  # opened after the head was read
+    edition = head.editions.get(number)
+    return edition is None or (edition.to_at is not MISSING and not ever_counts(edition))
+
+
+def _values(key: PriceKey) -> Any:
+    return Price.values if key.combination is None else CombinationPrice.values

@@ -1,0 +1,30 @@
+"""A price book on each store, with a clock that tests move."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from book import MARCH, Book, open_book
+from tickler import ManualClock
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    """The first of March, four weeks before clocks change in Europe."""
+    return ManualClock(MARCH)
+
+
+@pytest.fixture
+async def book(clock: ManualClock) -> AsyncIterator[Book]:
+    """A price book in memory, for what does not depend on the store."""
+    async with open_book("memory://", clock) as opened:
+        yield opened
+
+
+@pytest.fixture
+async def book_anywhere(any_url: str, clock: ManualClock) -> AsyncIterator[Book]:
+    """A price book on each store in turn."""
+    async with open_book(any_url, clock) as opened:
+        yield opened
