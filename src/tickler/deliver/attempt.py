@@ -31,6 +31,7 @@ NO_REASON = "its target asked for it"  # for a postponement without a reason
 
 _VERDICTS = get_args(Verdict)
 _OBSTACLES = (None, *get_args(Obstacle))
+_TEXT = (str, type(None))  # `str | None` would be made anew at every check
 
 OnAttemptAbandoned = Callable[[Delivery, "asyncio.Future[Any]"], None]
 
@@ -239,7 +240,7 @@ def _checked(outcome: object, deliverer: Deliverer[Any]) -> Outcome:
         raise TypeError(f"{made_by} returned a {type(outcome).__name__}: return an Outcome")
     if outcome.verdict not in _VERDICTS or outcome.obstacle not in _OBSTACLES or not isinstance(outcome.status, int):
         raise TypeError(f"{made_by} returned {outcome!r}: give a verdict of {', '.join(_VERDICTS)}, and the status as a number")
-    if not isinstance(outcome.detail, str | None) or not isinstance(outcome.answer, str | None):
+    if not isinstance(outcome.detail, _TEXT) or not isinstance(outcome.answer, _TEXT):
         raise TypeError(f"{made_by} returned an outcome whose detail or answer is not a str: decode it, or leave it out")
     asked = outcome.retry_after_ms
     if asked is not None and (isinstance(asked, bool) or not isinstance(asked, int) or asked < 0):

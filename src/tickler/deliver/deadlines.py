@@ -53,7 +53,7 @@ class Timeout:
 
     def __init__(self, deadlines: Deadlines[Timeout], seconds: float) -> None:
         loop = asyncio.get_running_loop()
-        task = asyncio.current_task()
+        task = asyncio.current_task(loop)
         assert task is not None
         self.at = loop.time() + seconds
         self._deadlines = deadlines

@@ -32,6 +32,7 @@ RELEASED = "released: "  # prefix of a fire's reason when its attempt did not be
 POSTPONED = "postponed: "  # prefix of a fire's reason when its target postponed it
 _SEPARATOR = "\t"  # never part of a worker's name
 _SECOND = "%Y-%m-%d %H:%M:%S"
+_FIRE_ID = hashlib.blake2b(digest_size=16, person=b"tickler-fire")
 _UNBEGUN_SINCE = re.compile(rf"{RELEASED}since (\d{{4}}-\d\d-\d\d \d\d:\d\d:\d\d) UTC: ")
 
 
@@ -189,8 +190,9 @@ class Extension(NamedTuple):
 
 def fire_id(owner: str, key: str, nominal_at: int, *, triggered: bool = False) -> str:
     """Return the id of an occurrence, the same for every attempt and every worker."""
-    identity = f"{owner}\0{key}\0{nominal_at}{chr(0) if triggered else ''}".encode()
-    return f"fire_{hashlib.blake2b(identity, digest_size=16, person=b'tickler-fire').hexdigest()}"
+    digest = _FIRE_ID.copy()  # twice as fast as a new hash
+    digest.update(f"{owner}\0{key}\0{nominal_at}{chr(0) if triggered else ''}".encode())
+    return f"fire_{digest.hexdigest()}"
 
 
 def health_to_json(health: Health) -> dict[str, object]:
