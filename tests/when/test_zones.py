@@ -151,6 +151,7 @@ def test_zones_are_listed_once_and_the_same_mistake_is_looked_at_once(monkeypatc
 def test_a_process_without_file_descriptors_does_not_call_a_zone_unknown() -> None:
     name = "Pacific/Kiritimati"
     zones._load_zone.cache_clear()
+    zoneinfo.ZoneInfo.clear_cache(only_keys=[name])  # other tests may have read it
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     try:
         resource.setrlimit(resource.RLIMIT_NOFILE, (3, hard))  # standard input, output and errors are open
