@@ -17,21 +17,16 @@ BATCHED = "pricebook.batched"  # key in the metadata of a field
 class Batch(Generic[K, V]):
     """The results of one request, by key. What was read once is not read again, whoever runs the query."""
 
-    def __init__(self, read: Callable[[Sequence[K]], Awaitable[Sequence[V]]]) -> None:
+    def __init__(self, read: Callable[[Sequence[K]], Awaitable[Sequence[V | Exception]]]) -> None:
         self._read = read
         self._known: dict[K, V | Exception] = {}
         self._loader: DataLoader[K, V] = DataLoader(load_fn=self.many)
 
     async def many(self, keys: Sequence[K]) -> list[V | Exception]:
-        """Return the results of keys, with one read for those that are new. A read that fails is the result of its keys."""
+        """Return the results of keys, with one read for those that are new. A failure is a result, too."""
         missing = [key for key in dict.fromkeys(keys) if key not in self._known]
         if missing:
-            results: Sequence[V | Exception]
-            try:
-                results = await self._read(missing)
-            except Exception as error:
-                results = [error] * len(missing)
-            self._known.update(zip(missing, results, strict=True))
+            self._known.update(zip(missing, await self._read(missing), strict=True))
         return [self._known[key] for key in keys]
 
     async def one(self, key: K) -> V:

@@ -24,10 +24,15 @@ class RequestContext:
         self.now = now
         self.as_of: Batch[AsOfKey, PriceNode | None] = Batch(self._read_as_of)
 
-    async def _read_as_of(self, keys: Sequence[AsOfKey]) -> list[PriceNode | None]:
-        """Read prices at instants: one read for each instant, which are as many as the query names."""
-        found: dict[AsOfKey, PriceNode | None] = {}
-        for at in {at for _, at in keys}:
+    async def _read_as_of(self, keys: Sequence[AsOfKey]) -> list[PriceNode | Exception | None]:
+        """Read prices at instants: one read for each instant, which are as many as the query names, and fail one by one."""
+        found: dict[AsOfKey, PriceNode | Exception | None] = {}
+        for at in dict.fromkeys(at for _, at in keys):
             prices = [key for key, its in keys if its == at]
-            found.update(zip(((key, at) for key in prices), await self.prices.as_of_many(prices, at), strict=True))
+            results: Sequence[PriceNode | Exception | None]
+            try:
+                results = await self.prices.as_of_many(prices, at)
+            except Exception as error:
+                results = [error] * len(prices)
+            found.update(zip(((key, at) for key in prices), results, strict=True))
         return [found[key] for key in keys]

@@ -1,8 +1,7 @@
-"""Limits of what a query may look like, checked before it is validated: some rules take time that grows with its square."""
+"""Limits of what a query may look like, checked before it is validated: one rule takes time that grows with its square."""
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 
 from graphql import (
@@ -20,6 +19,7 @@ from graphql import (
 from msgspec import Struct
 
 from pricebook.graphql.codes import refusal
+from pricebook.graphql.overlaps import has_more_comparisons
 
 
 class Limits(Struct, frozen=True):
@@ -30,7 +30,9 @@ class Limits(Struct, frozen=True):
     depth: int = 12  # of fields in fields, without the introspection
     aliases: int = 50
     fields: int = 500
-    repeats: int = 20  # of one name in one set of fields
+    document_fields: int = 2_000  # of all operations and fragments together
+    comparisons: int = 2_000  # of fields that have the same name: see overlaps.py
+    operations: int = 20
     mutations: int = 4
     cost: int = 50_000  # see cost.py
     introspection: bool = True
@@ -42,8 +44,7 @@ class _Shape(Struct):
     depth: int = 0
     fields: int = 0
     aliases: int = 0
-    names: Counter[str] = Counter()  # of this level only
-    most_repeats: int = 0  # at any level
+    own_fields: int = 0  # of this level only
     introspects: bool = False
     has_aliased_introspection: bool = False
 
@@ -52,13 +53,13 @@ class _Shape(Struct):
         self.depth = max(self.depth, other.depth)
         self.fields += other.fields
         self.aliases += other.aliases
-        self.names.update(other.names)
+        self.own_fields += other.own_fields
         self._add_flags(other)
 
     def add_field(self, node: FieldNode, inside: _Shape) -> None:
         self.fields += 1 + inside.fields
         self.aliases += inside.aliases + (node.alias is not None)
-        self.names[node.alias.value if node.alias else node.name.value] += 1
+        self.own_fields += 1
         self._add_flags(inside)
         if node.name.value in ("__schema", "__type"):
             self.introspects = True
@@ -68,7 +69,6 @@ class _Shape(Struct):
             self.depth = max(self.depth, 1 + inside.depth)
 
     def _add_flags(self, other: _Shape) -> None:
-        self.most_repeats = max(self.most_repeats, other.most_repeats)
         self.introspects |= other.introspects
         self.has_aliased_introspection |= other.has_aliased_introspection
 
@@ -81,11 +81,16 @@ class _Measure:
         self._measured: dict[str, _Shape] = {}
 
     def shape(self, selection_set: SelectionSetNode | None) -> _Shape:
-        shape = _Shape(names=Counter())
+        shape = _Shape()
         for node in () if selection_set is None else selection_set.selections:
             self._add(shape, node)
-        shape.most_repeats = max(shape.most_repeats, max(shape.names.values(), default=0))
         return shape
+
+    def all_fields(self, document: DocumentNode) -> int:
+        """Return how many fields all definitions have, each with what its fragments have."""
+        operations = (each for each in document.definitions if isinstance(each, OperationDefinitionNode))
+        within = sum(self.shape(each.selection_set).fields for each in operations)
+        return within + sum(self._fragment(name).fields for name in self._fragments)
 
     def _add(self, shape: _Shape, node: SelectionNode) -> None:
         if isinstance(node, FieldNode):
@@ -98,34 +103,43 @@ class _Measure:
     def _fragment(self, name: str) -> _Shape:
         """Return the shape of a fragment. One that does not exist or contains itself is refused by the validation."""
         if name not in self._measured:
-            self._measured[name] = _Shape(names=Counter())
+            self._measured[name] = _Shape()
             if name in self._fragments:
                 self._measured[name] = self.shape(self._fragments[name].selection_set)
         return self._measured[name]
 
 
 def exceeded_limits(document: DocumentNode, limits: Limits) -> Iterator[GraphQLError]:
-    """Return what is too much in a document."""
+    """Return what is too much in a document. Fragments that nothing uses count, too: they are validated all the same."""
     measure = _Measure(document)
-    for operation in document.definitions:
-        if isinstance(operation, OperationDefinitionNode):
-            yield from _exceeded(operation, measure.shape(operation.selection_set), limits)
+    operations = [each for each in document.definitions if isinstance(each, OperationDefinitionNode)]
+    if len(operations) > limits.operations:
+        yield refusal("TOO_MANY_OPERATIONS", f"there are {len(operations)} operations: {limits.operations} is the most")
+    for operation in operations:
+        yield from _exceeded(operation, measure.shape(operation.selection_set), limits)
+    fields = measure.all_fields(document)
+    if fields > limits.document_fields:
+        yield refusal("TOO_MANY_FIELDS", f"there are {_many(fields)} fields in all: {limits.document_fields} is the most")
+    elif has_more_comparisons(document, limits.comparisons):
+        yield refusal("TOO_MANY_FIELDS", "the same fields are there too often: once is enough")
 
 
 def _exceeded(operation: OperationDefinitionNode, shape: _Shape, limits: Limits) -> Iterator[GraphQLError]:
     if shape.depth > limits.depth:
         yield refusal("TOO_DEEP", f"fields are nested {shape.depth} deep: {limits.depth} is the most", operation)
     if shape.aliases > limits.aliases:
-        yield refusal("TOO_MANY_ALIASES", f"there are {shape.aliases} aliases: {limits.aliases} is the most", operation)
+        yield refusal("TOO_MANY_ALIASES", f"there are {_many(shape.aliases)} aliases: {limits.aliases} is the most", operation)
     if shape.fields > limits.fields:
-        yield refusal("TOO_MANY_FIELDS", f"there are {shape.fields} fields: {limits.fields} is the most", operation)
-    if shape.most_repeats > limits.repeats:
-        text = f"a field is there {shape.most_repeats} times: {limits.repeats} is the most; once is enough"
-        yield refusal("TOO_MANY_FIELDS", text, operation)
-    if operation.operation is OperationType.MUTATION and shape.names.total() > limits.mutations:
-        text = f"there are {shape.names.total()} mutations: {limits.mutations} is the most in one request"
+        yield refusal("TOO_MANY_FIELDS", f"there are {_many(shape.fields)} fields: {limits.fields} is the most", operation)
+    if operation.operation is OperationType.MUTATION and shape.own_fields > limits.mutations:
+        text = f"there are {shape.own_fields} mutations: {limits.mutations} is the most in one request"
         yield refusal("TOO_MANY_MUTATIONS", text, operation)
     if shape.introspects and not limits.introspection:
         yield refusal("INTROSPECTION_DISABLED", "the schema cannot be asked for here: see the documentation", operation)
     if shape.has_aliased_introspection:
         yield refusal("TOO_MANY_ALIASES", "fields of the introspection cannot have aliases: ask for each once", operation)
+
+
+def _many(number: int) -> str:
+    """Fragments in fragments can add up to numbers that nobody reads."""
+    return f"{number:,}" if number < 1_000_000 else "millions of"

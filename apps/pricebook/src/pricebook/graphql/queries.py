@@ -10,10 +10,12 @@ from pricebook.editions.pages import PageArgs
 from pricebook.graphql.connection import Connection, connection_of
 from pricebook.graphql.scalars import Day, Instant
 from pricebook.graphql.types import BasePriceRecord, Info, PriceChange, PriceRecord
+from pricebook.graphql.versions import VERSIONED_BY
 from pricebook.model import ALL
 
 ID = strawberry.ID
 BASE = "Base"
+_OF_ONE_STORE = {VERSIONED_BY: "store"}
 
 
 async def _base_prices(
@@ -101,13 +103,15 @@ class Query:
     """What can be asked for. A field that fails is null, with an error, and leaves the others as they are."""
 
     base_prices: Connection[BasePriceRecord] | None = strawberry.field(
-        resolver=_base_prices, description="The base prices of a store, by product: the channel's own, else those of ALL."
+        resolver=_base_prices,
+        metadata=_OF_ONE_STORE,
+        description="The base prices of a store, by product: the channel's own, else those of ALL.",
     )
     base_prices_by_product: Connection[BasePriceRecord] | None = strawberry.field(
         resolver=_base_prices_by_product, description="The base prices of a product in all stores, by store."
     )
     prices: Connection[PriceRecord] | None = strawberry.field(
-        resolver=_prices, description="The prices of a type in a store, by product."
+        resolver=_prices, metadata=_OF_ONE_STORE, description="The prices of a type in a store, by product."
     )
     price_as_of: PriceRecord | None = strawberry.field(
         resolver=_price_as_of, description="The price of a product in a store at an instant, past or future."

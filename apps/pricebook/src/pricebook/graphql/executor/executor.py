@@ -30,10 +30,12 @@ class Planned(Struct, frozen=True, eq=False):
     plan: Plan
     cost: Cost
     compiled: Compiled | None
+    roots: Sequence[FieldPlan]  # those that have resolvers
 
-    @property
-    def roots(self) -> list[FieldPlan]:
-        return [field for field in self.plan.root.fields if field.definition is not None]
+    @classmethod
+    def of(cls, plan: Plan) -> Planned:
+        roots = [field for field in plan.root.fields if field.definition is not None]
+        return cls(plan, Cost(plan), compile_plan(plan) if plan.obstacle is None else None, roots)
 
 
 class Prepared(Struct, frozen=True, eq=False):
@@ -68,8 +70,7 @@ class Executor:
         planned = self._known.get(key)
         if planned is None:
             flags = {flag: values.get(flag) for flag in document.flags}
-            plan = Planner(self._schema, document.fragments, flags).plan(operation)
-            planned = Planned(plan, Cost(plan), compile_plan(plan) if plan.obstacle is None else None)
+            planned = Planned.of(Planner(self._schema, document.fragments, flags).plan(operation))
             self._known.put(key, planned)
         return Prepared(document, name, variables, values, planned)
 
@@ -79,10 +80,20 @@ class Executor:
         if compiled is None:
             return await self._run_slowly(prepared, context, prepared.planned.plan.obstacle or "")
         results = await self._resolve(prepared, roots, context)
+        done = await self._complete(compiled, prepared, results, context)
+        if isinstance(done, ExecutionResult):
+            return done
+        by_key = {field.key: result for field, result in zip(roots, results, strict=True)}
+        return await self._run_slowly(prepared, context, done, by_key)
+
+    async def _complete(
+        self, compiled: Compiled, prepared: Prepared, results: Sequence[RootResult], context: object
+    ) -> ExecutionResult | str:
+        """Return the answer, or why the functions cannot make it."""
         values: list[object] = []
         errors: list[GraphQLError] = []
         try:
-            for field, result in zip(roots, results, strict=True):
+            for field, result in zip(prepared.planned.roots, results, strict=True):
                 values.append(result.value)
                 if result.error is not None:
                     errors.append(_field_error(field, result.error))
@@ -90,10 +101,10 @@ class Executor:
             if compiled.prefetch is not None:
                 batches = await compiled.prefetch(_fetch(compiled, prepared.values, context), *values)
             data: Any = compiled.run(*values, batches)
+        except Surprise as surprise:
+            return str(surprise)
         except Exception as error:  # whatever it is, graphql-core says what becomes of it
-            reason = str(error) if isinstance(error, Surprise) else f"{type(error).__name__}"
-            by_key = {field.key: result for field, result in zip(roots, results, strict=True)}
-            return await self._run_slowly(prepared, context, reason, by_key)
+            return type(error).__name__
         errors.sort(key=lambda error: (error.locations or [], error.path or [], error.message))
         return ExecutionResult(data, errors or None)
 

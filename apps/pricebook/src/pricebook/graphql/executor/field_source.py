@@ -34,8 +34,8 @@ Source = Attribute | BatchSource | Resolver
 
 
 def source_of(definition: GraphQLField) -> Source:
-    field: Any = definition.extensions.get(GraphQLCoreConverter.DEFINITION_BACKREF)
-    if not isinstance(field, StrawberryField):
+    field = _declared(definition)
+    if field is None:
         return Resolver()
     if field.is_basic_field:
         return Attribute(field.python_name)
@@ -43,3 +43,14 @@ def source_of(definition: GraphQLField) -> Source:
     if batched is None:
         return Resolver()
     return BatchSource(batched, {name: each.python_name for name, each in zip(definition.args, field.arguments, strict=True)})
+
+
+def metadata_of(definition: GraphQLField) -> Mapping[Any, Any]:
+    """Return what the declaration of a field says beside its type."""
+    field = _declared(definition)
+    return {} if field is None else field.metadata
+
+
+def _declared(definition: GraphQLField) -> StrawberryField | None:
+    field: Any = definition.extensions.get(GraphQLCoreConverter.DEFINITION_BACKREF)
+    return field if isinstance(field, StrawberryField) else None

@@ -1,0 +1,50 @@
+"""Tokens of programs: with roles, and for all stores or some."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pricebook.access.caller import ROLES, Caller, Role
+from pricebook.errors import InvalidField
+from tickler.web import BearerToken, BearerTokens, Visitor
+
+TOKEN_PREFIX = "pb"  # noqa: S105  # not a secret: the text of every token begins with it
+MAX_PREFIXES = 100
+MAX_PREFIX_LENGTH = 64
+
+
+class PriceToken(BearerToken, frozen=True, kw_only=True):
+    """A token of a program. `stores` are prefixes of store ids; the empty one is all stores."""
+
+    scopes: tuple[Role, ...]
+    stores: tuple[str, ...]
+
+
+class PriceTokens:
+    """Issues and revokes tokens."""
+
+    def __init__(self, tokens: BearerTokens[PriceToken]) -> None:
+        self._tokens = tokens
+
+    async def issue(self, name: str, roles: Sequence[Role], stores: Sequence[str] = ("",)) -> tuple[str, str]:
+        """Create a token, and return its id and its text, which cannot be shown again."""
+        unknown = [role for role in roles if role not in ROLES]
+        if unknown or not roles:
+            raise InvalidField("roles", f"use one or more of {', '.join(ROLES)}")
+        if not 1 <= len(stores) <= MAX_PREFIXES or not all(len(prefix) <= MAX_PREFIX_LENGTH for prefix in stores):
+            raise InvalidField("stores", f"name 1 to {MAX_PREFIXES} beginnings of store ids, or the empty text for all stores")
+        token, text = await self._tokens.create(PriceToken(scopes=tuple(roles), stores=tuple(stores), name=name))
+        return token.id, text
+
+    async def revoke(self, id: str) -> bool:
+        """Return whether there was such a token."""
+        return await self._tokens.revoke(id)
+
+
+def caller_of(visitor: Visitor[str]) -> Caller:
+    """Return who calls. Without a valid token nobody does: 401."""
+    user = visitor.require()
+    token = visitor.token
+    if not isinstance(token, PriceToken):
+        return Caller(user, frozenset())
+    return Caller(token.id, frozenset(token.scopes), token.stores)
