@@ -96,7 +96,7 @@ class HeadWrites:
         raise NotAllowed(f"store {store}: others change its editions all the time: try again")
 
     async def _write_now(self, head: Head, action: Action, plan: Plan, cause: Cause) -> None:
-        if self._record is None and _entry(head, plan) is None:
+        if self._record is None and plan.after is not None and _entry(head, plan) is None:
             await self._db.update(head.key, *_changes(plan), when=_unchanged(plan))
             return
         async with self._db.transaction() as tx:

@@ -80,7 +80,7 @@ class Switch:
             if len(head.editions) >= MAX_EDITIONS:
                 raise NotAllowed(f"store {store} has {len(head.editions)} editions that are not settled: settle or cancel some")
             now, number = self._now(), head.next_edition
-            edition = transitions.opened(_slot(at, head.tz, now), now, MISSING if retracts is None else retracts)
+            edition = transitions.opened(_slot(at, head.tz, now + self._timing.margin), now, MISSING if retracts is None else retracts)
             return Plan(number, None, edition, (Head.next_edition.set(number + 1),), Head.next_edition == number)
 
         plan = await self._writes.write(store, "open", decide, cause, using)
@@ -191,8 +191,8 @@ class Switch:
         return plan.after
 
 
-def _slot(at: datetime | date | None, tz: str, now: datetime) -> datetime:
+def _slot(at: datetime | date | None, tz: str, soonest: datetime) -> datetime:
     """Return the instant under which rows hold the prices of an edition: a lower bound of when it counts."""
     if at is None:
-        return now
-    return max(now, whole_milliseconds(at) if isinstance(at, datetime) else midnight(at, tz))
+        return soonest
+    return max(soonest, whole_milliseconds(at) if isinstance(at, datetime) else midnight(at, tz))
