@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from datetime import UTC, datetime
 from zoneinfo import available_timezones
 
 import msgspec
@@ -13,6 +12,7 @@ from slothpost.identifiers import new_id
 from slothpost.model import User
 from slothpost.notices import NOTICE_PURPOSE
 from slothpost.text.invisible import visible_line
+from slothpost.utc_now import utc_now
 from tickler import HttpTarget, Tickler, new_secret
 from tickler.errors import ConditionFailed, InvalidInput
 from tickler.table import MISSING, OpenTable, Transaction, evolve
@@ -39,8 +39,8 @@ class Users:
         chosen = id or new_id()
         if not _ID.fullmatch(chosen):
             raise InvalidField("id", f"{chosen!r} is invalid: use up to 40 lower-case letters, digits and -")
-        now = datetime.fromtimestamp(self._t.now_ms() / 1000, UTC)
-        user = User(id=chosen, name=_name(name), zone=checked_zone(zone), is_operator=is_operator, created_at=now)
+        now = utc_now(self._t)
+        user = User(id=chosen, name=checked_name(name), zone=checked_zone(zone), is_operator=is_operator, created_at=now)
         try:
             return await self._db.create(user)
         except ConditionFailed:
@@ -72,7 +72,7 @@ class Users:
     def _changed(self, user: User, changes: UserChanges) -> tuple[User, str | None]:
         changed, secret = user, None
         if changes.name is not None:
-            changed = evolve(changed, name=_name(changes.name))
+            changed = evolve(changed, name=checked_name(changes.name))
         if changes.zone is not None:
             changed = evolve(changed, zone=checked_zone(changes.zone))
         if changes.notify_url == "":
@@ -100,7 +100,7 @@ def checked_zone(zone: str) -> str:
     return zone
 
 
-def _name(name: str) -> str:
+def checked_name(name: str) -> str:
     stripped = visible_line(name)
     if not 1 <= len(stripped) <= MAX_NAME:
         raise InvalidField("name", f"use 1 to {MAX_NAME} characters")

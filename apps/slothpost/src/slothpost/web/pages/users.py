@@ -8,7 +8,7 @@ from typing import Any
 from litestar import Response, get, post
 
 from slothpost.errors import InvalidField, NotFound
-from slothpost.people.users import MAX_NAME, checked_zone
+from slothpost.people.users import checked_name, checked_zone
 from slothpost.web.context import HttpRequest, operator_of, part, slothpost_of, web_of
 from slothpost.web.pages.form_errors import FieldErrors, errors_of
 from slothpost.web.pages.rendering import EVERYBODY, page, read_form, redirect
@@ -59,8 +59,7 @@ async def join(request: HttpRequest) -> Response[Any]:
     await _check(request, code)
     name, zone = fields.get("name", ""), fields.get("zone", "").strip()
     try:
-        if not 1 <= len(" ".join(name.split())) <= MAX_NAME:
-            raise InvalidField("name", f"use 1 to {MAX_NAME} characters")
+        checked_name(name)
         checked_zone(zone)
     except InvalidField as error:
         return await _form(request, code, fields, errors_of(error, FIELDS))
