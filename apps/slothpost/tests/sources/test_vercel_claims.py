@@ -124,7 +124,6 @@ async def test_a_project_is_claimed_with_its_schedule_and_polled_at_once(anywher
     await anywhere.installed(product, "team_ada")
     setup = await anywhere.connections.claim_vercel("ada", product.id, project.id)
     assert (setup.name, setup.external_id, setup.url_path, setup.secret) == ("teapot", project.id, "/webhooks/vercel", None)
-    assert any("403" in step and "Integration Console" in step for step in setup.steps)
     stored = await anywhere.db.get(product.key)
     assert stored is not None
     assert stored.vercel_project == project.id
@@ -136,11 +135,11 @@ async def test_a_project_is_claimed_with_its_schedule_and_polled_at_once(anywher
 async def test_a_second_claim_is_refused_by_name(anywhere: Place) -> None:
     first, second = await anywhere.a_product(), await anywhere.a_product()
     project = await anywhere.a_project(first, "team_ada")
-    with pytest.raises(NotAllowed, match="this project belongs to another product"):
+    with pytest.raises(NotAllowed, match="the project teapot belongs to another product"):
         await anywhere.connections.claim_vercel("ada", second.id, project.id)
     colleague = await anywhere.a_product("bob")
     await anywhere.installed(colleague, "team_ada")
-    with pytest.raises(NotAllowed, match="this project belongs to another product"):
+    with pytest.raises(NotAllowed, match="the project teapot belongs to another product"):
         await anywhere.connections.claim_vercel("bob", colleague.id, project.id)
     await anywhere.connections.disconnect("ada", first.id, "vercel")
     await anywhere.connections.claim_vercel("bob", colleague.id, project.id)

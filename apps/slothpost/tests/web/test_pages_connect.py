@@ -12,7 +12,7 @@ from page_client import PageAnswer, PageClient, page_client
 from web.asking import ask
 
 from installation import Installation, network_settings, open_installation
-from slothpost.model import Product
+from slothpost.model import Product, User
 from slothpost.settings import Settings
 from slothpost.sources.source_settings import SourceSettings
 from slothpost.standins.deliveries import Signed, github_delivery
@@ -165,10 +165,17 @@ async def test_a_vercel_project_is_chosen_from_the_users_own_list_and_belongs_to
     assert "teapot" in page.text
     assert "kettle" not in page.text
     assert (await ada.post(path, {"project": other.id})).status == 404
-    assert "teapot" in (await ada.post(path, {"project": own.id})).text
+    connected = await ada.post(path, {"project": own.id})
+    assert "teapot" in connected.text
+    assert "The operator of this slothpost has set it." in connected.text
+    await here.app.db.update(User.key.id("ada"), User.is_operator.set(True))
+    wizard = await ada.get(path)
+    assert "Vercel answers 403" in wizard.text
+    assert "in the Integration Console of vercel.com, open the integration, and set this webhook URL" in wizard.text
+    assert "http://127.0.0.1:8322/webhooks/vercel" in wizard.source
     second = await here.a_product(name="Second")
     refused = await ada.post(f"/products/{second.id}/connect/vercel", {"project": own.id})
-    assert refused.errors == ["This project belongs to another product: disconnect it there first."]
+    assert refused.errors == ["The project teapot belongs to another product: disconnect it there first."]
     assert (await ada.post(f"{path}/own-secret", {"secret": "s" * 201})).errors
     assert (await ada.post(f"{path}/own-secret", {"secret": "of our team"})).location == f"{path}?notice=saved"
 

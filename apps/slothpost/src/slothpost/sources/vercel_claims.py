@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import TypeVar
 from urllib.parse import quote, urlencode
 
@@ -19,6 +19,7 @@ from slothpost.sources.source_secrets import SourceSecrets
 from slothpost.sources.source_settings import SourceSettings
 from slothpost.sources.vercel_api import Issued, Project, VercelApi, checked_id
 from slothpost.sources.vercel_poll import access_of, project_owners
+from slothpost.utc_now import utc_now
 from tickler import Tickler
 from tickler.errors import ConditionFailed, DecryptionFailed
 from tickler.table import MISSING, OpenTable, Transaction, evolve
@@ -125,7 +126,7 @@ class VercelClaims:
             return  # a claim of nothing
         is_known_owner = not holder.owners or project.account_id in (None, *holder.owners)
         if holder.broken is MISSING and is_known_owner:
-            raise NotAllowed("this project belongs to another product: disconnect it there first")
+            raise NotAllowed(f"the project {project.name} belongs to another product: disconnect it there first")
         await _unroute(tx, holder)
         await stop_polling(self._t, tx, holder)
         tx.put(evolve(holder, external_id=MISSING, broken="the project was connected to another product, as it is others' now"))
@@ -192,7 +193,7 @@ class VercelClaims:
         return found.product
 
     def _now(self) -> datetime:
-        return datetime.fromtimestamp(self._t.now_ms() / 1000, UTC)
+        return utc_now(self._t)
 
 
 async def give_up_project(tx: Transaction, connection: Connection) -> None:
