@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
-from datetime import UTC, datetime
+from datetime import datetime
+from functools import partial
 
 import aiohttp
 import msgspec
@@ -14,7 +15,7 @@ from slothpost.accounts.access_tokens import AccessTokens
 from slothpost.accounts.connections import AccountConnections
 from slothpost.activity.event import Event
 from slothpost.activity.intake import Activities, Intake
-from slothpost.drafting.drafters import Drafters, open_drafters
+from slothpost.drafting.drafters import Drafters
 from slothpost.drafting.drafts import Drafts
 from slothpost.errors import NotFound
 from slothpost.identifiers import ACTIVITY, DECIDE, DRAFT, POLL, PUBLISH, REFRESH
@@ -36,6 +37,7 @@ from slothpost.settings import Settings
 from slothpost.sources.connections import Connections
 from slothpost.sources.polling import Polling
 from slothpost.sources.webhooks import Webhooks
+from slothpost.utc_now import utc_now
 from tickler import Clock, Delivery, Tickler
 from tickler.table import OpenTable
 
@@ -66,7 +68,7 @@ class Slothpost(msgspec.Struct, frozen=True, kw_only=True):
     networks: Networks
 
     def now(self) -> datetime:
-        return datetime.fromtimestamp(self.t.now_ms() / 1000, UTC)
+        return utc_now(self.t)
 
 
 @asynccontextmanager
@@ -80,22 +82,14 @@ async def open_slothpost(
         )
         db = await stack.enter_async_context(slothpost.connect(t, name=settings.table, create=True))
         networks = _networks(settings, t)
-        drafters = open_drafters(settings.drafters, t)
-        stack.push_async_callback(drafters.close)
-        for network in networks.values():
-            stack.push_async_callback(network.close)
-        app = _assembled(settings, t, db, networks, drafters, at_point)
+        app = _assembled(settings, t, db, networks, Drafters(settings.drafters, t), at_point)
         _register(app)
         yield app
 
 
 def _networks(settings: Settings, t: Tickler) -> Networks:
     """Return the clients of the networks that this installation has credentials for."""
-
-    def now() -> datetime:
-        return datetime.fromtimestamp(t.now_ms() / 1000, UTC)
-
-    networks: dict[ChannelName, Network] = {}
+    now, networks = partial(utc_now, t), dict[ChannelName, Network]()
     if settings.x is not None:
         networks["x"] = XNetwork(settings.x, aiohttp.ClientSession, now)
     if settings.threads is not None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 import msgspec
 
 from slothpost.model import Notice, Post, PostState, User
 from slothpost.model.notice import NoticeKind
+from slothpost.utc_now import utc_now
 from tickler import HttpTarget, Tickler
 from tickler.table import MISSING, OpenTable, Transaction
 
@@ -46,7 +47,7 @@ class Notices:
 
     async def add(self, tx: Transaction, news: News) -> None:
         """Add a notice to a transaction, and a signed delivery of it if the user has a webhook for notices."""
-        now = datetime.fromtimestamp(self._t.now_ms() / 1000, UTC)
+        now = utc_now(self._t)
         tx.put(
             Notice(
                 user=news.user,

@@ -10,7 +10,7 @@ import pytest
 import tickler
 from slothpost.drafting.drafter import Draft, DraftRequest
 from slothpost.drafting.drafter_settings import DrafterSettings
-from slothpost.drafting.drafters import Drafters, open_drafters
+from slothpost.drafting.drafters import Drafters
 from slothpost.drafting.own_endpoint import own_endpoint, with_own_endpoint, without_own_endpoint
 from slothpost.drafting.template import write
 from slothpost.errors import InvalidField
@@ -94,7 +94,6 @@ async def test_a_named_drafter_is_asked_instead_of_the_product_s(
 async def test_a_template_asks_nobody(drafters: Drafters, server: ModelServer) -> None:
     assert await drafters.draft(request_for()) == write(request_for())
     assert server.requests == []
-    await drafters.close()
 
 
 @pytest.mark.parametrize(
@@ -274,7 +273,7 @@ async def test_an_unknown_model_is_named(settings: DrafterSettings, server: Mode
 
 
 async def test_a_drafter_that_is_not_set_up_says_so(t: Tickler) -> None:
-    drafters = open_drafters(DrafterSettings(), t)
+    drafters = Drafters(DrafterSettings(), t)
     assert (
         "Anthropic is not set up: the operator or you have to enter a model and its key"
         in (await drafters.draft(request_for("anthropic"))).note

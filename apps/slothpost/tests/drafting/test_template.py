@@ -109,7 +109,6 @@ def test_a_draft_uses_up_what_it_tells_of_and_nothing_else() -> None:
 async def test_the_template_drafter_is_a_drafter() -> None:
     drafter = TemplateDrafter()
     assert await drafter.draft(a_request("Add dark mode")) == write(a_request("Add dark mode"))
-    await drafter.close()
 
 
 # --- every form of title, for every channel, live or not

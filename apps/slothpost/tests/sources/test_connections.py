@@ -24,7 +24,6 @@ async def test_the_secret_of_a_webhook_is_shown_once_and_stored_encrypted(anywhe
     setups = await asyncio.gather(*(anywhere.connections.setup("ada", product.id, "github") for _ in range(3)))
     (secret,) = [setup.secret for setup in setups if setup.secret is not None]
     assert setups[0].url_path == f"/webhooks/github/{product.id}"
-    assert f"Payload URL: {BASE_URL}/webhooks/github/{product.id}" in setups[0].steps
     connection = await anywhere.connection(product)
     assert secret not in repr(connection)
     assert secret not in repr(setups)

@@ -7,9 +7,8 @@ from datetime import datetime, timedelta
 
 from slothpost.accounts.account_changes import AccountChanges
 from slothpost.accounts.stored_tokens import StoredTokens
-from slothpost.model import Account
+from slothpost.model import NETWORK_NAMES, Account
 from slothpost.networks.network import (
-    NETWORK_NAMES,
     Limited,
     Network,
     NetworkError,

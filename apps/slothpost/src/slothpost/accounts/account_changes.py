@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 
 import msgspec
 
 from slothpost.accounts.stored_tokens import StoredTokens
-from slothpost.model import Account
-from slothpost.networks.network import NETWORK_NAMES, TokenPair
+from slothpost.model import NETWORK_NAMES, Account
+from slothpost.networks.network import TokenPair
 from slothpost.notices import News, Notices
+from slothpost.utc_now import utc_now
 from tickler import StoreUnavailable, Tickler
 from tickler.table import MISSING, OpenTable, Transaction, evolve
 
@@ -36,7 +37,7 @@ class AccountChanges:
         self._stored = StoredTokens(t)
 
     def now(self) -> datetime:
-        return datetime.fromtimestamp(self._t.now_ms() / 1000, UTC)
+        return utc_now(self._t)
 
     async def read(self, user: str, id: str) -> Account | None:
         return await self._db.get(Account.key.id(user, id))

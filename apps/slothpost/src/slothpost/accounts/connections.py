@@ -11,8 +11,8 @@ from slothpost.accounts.pending_connections import PendingConnections
 from slothpost.accounts.refresh_schedule import refresh_key, refresh_schedule
 from slothpost.accounts.stored_tokens import StoredTokens
 from slothpost.errors import InvalidField, NotAllowed, NotFound
-from slothpost.model import Account, Channel, ChannelName, Product
-from slothpost.networks.network import NETWORK_NAMES, Network, NetworkError, Networks, TokenPair
+from slothpost.model import NETWORK_NAMES, Account, Channel, ChannelName, Product
+from slothpost.networks.network import Network, NetworkError, Networks, TokenPair
 from slothpost.notices import Notices
 from tickler import Tickler
 from tickler.errors import ConditionFailed, ItemNotFound

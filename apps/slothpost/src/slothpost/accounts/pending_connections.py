@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import secrets
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 import msgspec
 
 from slothpost.errors import InvalidField
 from slothpost.model import ChannelName
+from slothpost.utc_now import utc_now
 from tickler import Tickler
 
 LIFETIME = timedelta(minutes=10)
@@ -39,7 +40,7 @@ class PendingConnections:
         state, verifier = secrets.token_urlsafe(32), secrets.token_urlsafe(64)
         encrypted = self._t.encryption.encrypt(verifier, purpose=_purpose(user, network))
         stored = {"user": user, "network": network, "product": product, "verifier": encrypted}
-        until = datetime.fromtimestamp(self._t.now_ms() / 1000, UTC) + LIFETIME
+        until = utc_now(self._t) + LIFETIME
         await self._t.records.put(KIND, _name(state), stored, expires_at=until, expected=0)
         return state, PendingConnection(user=user, network=network, product=product, verifier=verifier)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Literal
 
 from slothpost.activity.app_releases import LIVE, placed
@@ -14,6 +14,7 @@ from slothpost.activity.merge import is_private, merged
 from slothpost.errors import NotFound
 from slothpost.model import Activity, Connection, Product, Sighting, Unrouted, User, VercelInstallation
 from slothpost.model.connection import AppRelease
+from slothpost.utc_now import utc_now
 from tickler import Tickler
 from tickler.errors import ConditionFailed
 from tickler.table import MISSING, Condition, OpenTable, Page, Transaction, evolve
@@ -52,7 +53,7 @@ class Intake:
         classified = _classified(happening)
         if classified is None:
             return "left out"
-        now = datetime.fromtimestamp(self._t.now_ms() / 1000, UTC)
+        now = utc_now(self._t)
         seen = _seen(event, happening, classified, now)
         if happening.is_private is None:
             seen = _with_privacy(seen, await self._privacy_of(event.product, happening.repository))

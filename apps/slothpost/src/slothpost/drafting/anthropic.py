@@ -51,9 +51,6 @@ class AnthropicDrafter:
         }
         return draft_of(_text(await self._api.post("/v1/messages", body, headers)), request, self.name, _SERVICE)
 
-    async def close(self) -> None:
-        """There is nothing to close: no connection outlives its request."""
-
 
 def _text(body: bytes) -> str:
     """Return the first text of an answer; what comes before it are thoughts."""

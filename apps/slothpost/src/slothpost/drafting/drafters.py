@@ -12,7 +12,7 @@ from slothpost.drafting.endpoint import Endpoint
 from slothpost.drafting.model_api import MAX_ANSWER_BYTES
 from slothpost.drafting.openai_compatible import OpenAiCompatibleDrafter
 from slothpost.drafting.own_endpoint import own_endpoint
-from slothpost.drafting.template import write
+from slothpost.drafting.template import TemplateDrafter
 from slothpost.drafting.validate import problems_of
 from slothpost.model import DrafterName, Product
 from tickler import Tickler
@@ -29,20 +29,18 @@ class Drafters:
         self._settings = settings
         self._t = t
         self._timeout_s = timeout_s
+        self._templates = TemplateDrafter()
 
     async def draft(self, request: DraftRequest, name: DrafterName | None = None) -> Draft:
         """Return a draft of the named drafter, or of the product's; of templates with the reason if that one has none."""
         chosen = request.product.drafter if name is None else name
         if chosen == "template":
-            return write(request)
+            return await self._templates.draft(request)
         try:
             return await _written(self._drafter(request.product, chosen), request)
         except DrafterFailed as failed:
-            draft = write(replace(request, rejected=None))
+            draft = await self._templates.draft(request)
             return replace(draft, note="; ".join(filter(None, (f"written from a template: {failed}", draft.note))))
-
-    async def close(self) -> None:
-        """There is nothing to close: no connection outlives its request."""
 
     def _drafter(self, product: Product, name: DrafterName) -> Drafter:
         own = own_endpoint(product, self._t.encryption) if product.drafter == name else None
@@ -57,10 +55,6 @@ class Drafters:
         if endpoint.is_guarded:
             return self._t.http_session(timeout=self._timeout_s, max_bytes=2 * MAX_ANSWER_BYTES)
         return aiohttp.ClientSession(cookie_jar=aiohttp.DummyCookieJar())
-
-
-def open_drafters(settings: DrafterSettings, t: Tickler) -> Drafters:
-    return Drafters(settings, t)
 
 
 async def _written(drafter: Drafter, request: DraftRequest) -> Draft:

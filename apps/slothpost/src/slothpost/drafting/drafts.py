@@ -25,6 +25,7 @@ from slothpost.posts import states
 from slothpost.posts.actions import check_action
 from slothpost.posts.cards import recent_posts
 from slothpost.posts.post_writer import PostWriter
+from slothpost.posts.review import MAX_TEXT
 from slothpost.quotas import MAX_WAITING, REDRAFTS, WRITTEN_POSTS
 from tickler import RetryLater
 from tickler.errors import ConditionFailed
@@ -33,7 +34,6 @@ from tickler.table import MISSING, OpenTable, Transaction, evolve
 LOOK_BACK = timedelta(days=8)  # slots that passed earlier are not accounted for any more
 SLOTS_KEPT = timedelta(days=90)
 MAX_CANDIDATES = 200
-MAX_TEXT = 10_000
 MAX_HINT = 500
 
 

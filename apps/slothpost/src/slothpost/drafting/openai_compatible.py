@@ -48,9 +48,6 @@ class OpenAiCompatibleDrafter:
         }
         return draft_of(_text(await self._api.post("/chat/completions", body, headers)), request, self.name, _SERVICE)
 
-    async def close(self) -> None:
-        """There is nothing to close: no connection outlives its request."""
-
 
 def _text(body: bytes) -> str:
     answer = decoded(body, _Answer, _SERVICE)

@@ -38,9 +38,6 @@ class TemplateDrafter:
     async def draft(self, request: DraftRequest) -> Draft:
         return write(request)
 
-    async def close(self) -> None:
-        """There is nothing to close."""
-
 
 class _Attempt(msgspec.Struct, frozen=True):
     draft: Draft

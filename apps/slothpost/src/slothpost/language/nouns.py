@@ -65,9 +65,6 @@ MASS = _words(
 )
 """Nouns without an article: "CSV export"."""
 
-TOPICS = _words("onboarding checkout search navigation login sync import export homepage pricing layout design timeout startup")
-"""Of these a product has one: "improved the onboarding"."""
-
 NOT_GERUNDS = _words(
     "thing string ring setting building heading landing listing ranking rating recording reading meeting drawing warning "
     "rendering booking spring wing"

@@ -10,8 +10,6 @@ import msgspec
 
 from slothpost.model import ChannelName
 
-NETWORK_NAMES: Mapping[ChannelName, str] = {"x": "X", "threads": "Threads"}  # as people write them
-
 
 class Published(msgspec.Struct, frozen=True):
     """A post that is out: its id on the network, and the address where people see it."""
@@ -111,8 +109,6 @@ class Network(Protocol):
     async def refresh(self, tokens: TokenPair) -> TokenPair: ...
 
     async def whoami(self, token: str) -> Person: ...
-
-    async def close(self) -> None: ...
 
 
 Networks = Mapping[ChannelName, Network]

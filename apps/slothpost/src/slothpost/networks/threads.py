@@ -108,9 +108,6 @@ class ThreadsNetwork:
         user = await self._graph.read(self._graph.fields(token, "me", "id", "username"), ThreadsUser)
         return Person(user.id, user.username)
 
-    async def close(self) -> None:
-        """There is nothing to close: no connection outlives its request."""
-
     async def _long_lived(self, path: str, grant_type: str, token: str, **secret: str) -> TokenPair:
         query = {"grant_type": grant_type, "access_token": token, **secret}
         issued = await self._graph.read(self._graph.get(path, query), Token)

@@ -115,9 +115,6 @@ class XNetwork:
             raise NotSent("X did not say whose account this is") from None
         return Person(user.id, user.username)
 
-    async def close(self) -> None:
-        """There is nothing to close: no connection outlives its request."""
-
     async def _tokens(self, form: dict[str, str], *, acts: bool) -> TokenPair:
         settings = self._settings
         if settings.client_secret is None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from datetime import UTC, datetime
 from urllib.parse import SplitResult, urlsplit
 
 import msgspec
@@ -18,6 +17,7 @@ from slothpost.planning.circumstances import Circumstances
 from slothpost.planning.plans import CHANNELS, Plans
 from slothpost.quotas import MAX_PRODUCTS
 from slothpost.text.invisible import visible, visible_line
+from slothpost.utc_now import utc_now
 from tickler import Tickler
 from tickler.table import MISSING, OpenTable, Transaction, evolve
 
@@ -63,7 +63,7 @@ class Products:
             raise InvalidField("name", f"use 1 to {MAX_NAME} characters")
         if await self._db.count(Product.of_user(user)) >= MAX_PRODUCTS:
             raise NotAllowed(f"you have {MAX_PRODUCTS} products, which is the most: use one that you have")
-        now = datetime.fromtimestamp(self._t.now_ms() / 1000, UTC)
+        now = utc_now(self._t)
         product = changed(Product(id=new_id(), user=user, name="", voice=Voice(), created_at=now), changes)
         async with self._db.transaction() as tx:
             tx.create(product)

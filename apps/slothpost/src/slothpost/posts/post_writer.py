@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import datetime
 
 from slothpost.errors import NotAllowed, NotFound
 from slothpost.model import Post
 from slothpost.notices import News, Notices
 from slothpost.planning.circumstances import ChannelState, Circumstances
 from slothpost.posts.post_schedules import schedules_of
+from slothpost.utc_now import utc_now
 from tickler import Tickler
 from tickler.table import OpenTable, Transaction, evolve
 
@@ -26,7 +27,7 @@ class PostWriter:
         self._circumstances = Circumstances(db)
 
     def now(self) -> datetime:
-        return datetime.fromtimestamp(self._t.now_ms() / 1000, UTC)
+        return utc_now(self._t)
 
     async def get(self, user: str, id: str) -> Post:
         """Return a post; `NotFound` also if it is somebody else's."""

@@ -32,8 +32,6 @@ NEXT_STATES: Mapping[PostState, frozenset[PostState]] = {
     "published": frozenset(),
 }
 
-EDITABLE: frozenset[PostState] = frozenset({"drafted", "approved", "missed", "failed"})
-
 
 def step(post: Post, state: PostState, *, at: datetime, by: str, note: str = "") -> Post:
     """Return the post in its next state, with the step in its history; `NotAllowed` if it cannot get there."""

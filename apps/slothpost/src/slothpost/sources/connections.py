@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import TypeVar
 
 import aiohttp
@@ -25,6 +25,7 @@ from slothpost.sources.source_settings import SourceSettings
 from slothpost.sources.untrusted import line
 from slothpost.sources.vercel_api import VercelApi
 from slothpost.sources.vercel_claims import ProjectChoice, VercelClaims, give_up_project
+from slothpost.utc_now import utc_now
 from tickler import Tickler
 from tickler.errors import ConditionFailed, DecryptionFailed, ItemNotFound
 from tickler.table import MISSING, OpenTable, Transaction, evolve
@@ -69,9 +70,9 @@ class Connections:
         await self._circumstances.product(user, product)
         found = await self._db.get(Connection.key.id(product, source))
         if found is not None:
-            return setup_of(found, self._base_url)
+            return setup_of(found)
         if source == "vercel":
-            return setup_of(Connection(product=product, source=source, user=user), self._base_url)
+            return setup_of(Connection(product=product, source=source, user=user))
         return await self._write(user, product, source, lambda connection: connection)
 
     async def new_secret(self, user: str, product: str, source: Source) -> Setup:
@@ -91,7 +92,7 @@ class Connections:
     async def list(self, user: str, product: str) -> list[Setup]:
         """Return the connections of a product, without secrets."""
         await self._circumstances.product(user, product)
-        return [setup_of(found, self._base_url) async for found in self._db.iterate(Connection.key(product))]
+        return [setup_of(found) async for found in self._db.iterate(Connection.key(product))]
 
     async def github_repositories(self, token: str) -> Sequence[RepositoryChoice]:
         """Return the repositories that the owner of a fine-grained token may choose from."""
@@ -133,7 +134,7 @@ class Connections:
 
     async def claim_vercel(self, user: str, product: str, project_id: str) -> Setup:
         """Connect a project of that list. `NotAllowed` if it belongs to another product, and `NotFound` if not to the user."""
-        return setup_of(await self._claims.claim(user, product, project_id), self._base_url)
+        return setup_of(await self._claims.claim(user, product, project_id))
 
     async def use_vercel_secret(self, user: str, product: str, secret: str) -> Setup:
         """Keep the secret of a webhook of the user's own account, whose address has the product; empty to forget it."""
@@ -203,7 +204,7 @@ class Connections:
                 changed = evolve(changed, broken=MISSING, poll_error=MISSING, poll_after=MISSING)
                 await start_polling(self._t, tx, changed)
             tx.put(changed)
-            return setup_of(changed, self._base_url, secret)
+            return setup_of(changed, secret)
 
         return await self._db.transact(work)
 
@@ -226,10 +227,10 @@ class Connections:
             updated = await self._db.update(key, Connection.hook.set(hook), when=Connection.external_id == str(repository.id))
         except (ConditionFailed, ItemNotFound):  # it was disconnected, or connected to another one, meanwhile
             return setup
-        return setup_of(updated, self._base_url)
+        return setup_of(updated)
 
     def _now(self) -> datetime:
-        return datetime.fromtimestamp(self._t.now_ms() / 1000, UTC)
+        return utc_now(self._t)
 
 
 def _of(connection: Connection, external_id: str) -> Connection:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
-from datetime import UTC, datetime
+from datetime import datetime
 
 import aiohttp
 import msgspec
@@ -28,6 +28,7 @@ from slothpost.sources.source_settings import SourceSettings
 from slothpost.sources.vercel_api import VercelApi
 from slothpost.sources.vercel_claims import give_up_project
 from slothpost.sources.vercel_poll import VercelPoll
+from slothpost.utc_now import utc_now
 from tickler import RetryLater, Tickler
 from tickler.errors import ConditionFailed, DecryptionFailed, ItemNotFound
 from tickler.table import MISSING, Change, OpenTable, Transaction, evolve
@@ -160,7 +161,7 @@ class Polling:
             await self._db.update(connection.key, *changes, when=same)
 
     def _now(self) -> datetime:
-        return datetime.fromtimestamp(self._t.now_ms() / 1000, UTC)
+        return utc_now(self._t)
 
 
 def _event(connection: Connection, delivery: str, happenings: tuple[Happening, ...]) -> Event:

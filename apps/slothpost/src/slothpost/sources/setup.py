@@ -1,4 +1,4 @@
-"""What a page shows of a connection, and what there is to do next, in words."""
+"""What a page shows of a connection."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from tickler.table import MISSING
 SOURCE_NAMES: Mapping[Source, str] = {"github": "GitHub", "vercel": "Vercel", "appstore": "The App Store"}
 VERCEL_RETURN_PATH = "/connections/vercel"  # where Vercel sends people back to: the integration's redirect URL
 VERCEL_WEBHOOK_PATH = "/webhooks/vercel"  # of the integration; with a product, of a webhook of the user's own account
-VERCEL_EVENTS = ("deployment.succeeded", "deployment.promoted")
 
 
 class Setup(msgspec.Struct, frozen=True, kw_only=True):
@@ -21,7 +20,6 @@ class Setup(msgspec.Struct, frozen=True, kw_only=True):
 
     source: Source
     url_path: str  # of the webhook
-    steps: tuple[str, ...]
     secret: str | None = None
     external_id: str | None = None  # of the repository, project or app; None: not chosen
     name: str | None = None
@@ -49,7 +47,7 @@ def webhook_path(source: Source, product: str) -> str:
     return VERCEL_WEBHOOK_PATH if source == "vercel" else f"/webhooks/{source}/{product}"
 
 
-def setup_of(connection: Connection, base_url: str, secret: str | None = None) -> Setup:
+def setup_of(connection: Connection, secret: str | None = None) -> Setup:
     """Return what a page shows of a connection."""
 
     def known(value: object) -> bool:
@@ -61,7 +59,6 @@ def setup_of(connection: Connection, base_url: str, secret: str | None = None) -
     return Setup(
         source=source,
         url_path=webhook_path(source, connection.product),
-        steps=_steps(connection, base_url),
         secret=secret,
         external_id=None if connection.external_id is MISSING else connection.external_id,
         name=None if connection.name is MISSING else connection.name,
@@ -76,47 +73,3 @@ def setup_of(connection: Connection, base_url: str, secret: str | None = None) -
         problem=None if connection.poll_error is MISSING else connection.poll_error,
         broken=None if connection.broken is MISSING else connection.broken,
     )
-
-
-def _steps(connection: Connection, base_url: str) -> tuple[str, ...]:
-    path = webhook_path(connection.source, connection.product)
-    return _STEPS[connection.source](connection, f"{base_url.rstrip('/')}{path}")
-
-
-def _github_steps(connection: Connection, url: str) -> tuple[str, ...]:
-    if connection.hook is not MISSING:
-        return ("slothpost has created the webhook. GitHub tests it at once.",)
-    return (
-        "In the repository, open Settings, Webhooks, Add webhook.",
-        f"Payload URL: {url}",
-        "Content type: application/json. Secret: the one that is shown here once.",
-        "Choose individual events: Pushes, Pull requests, Releases, Stars. Add the webhook: GitHub tests it at once.",
-    )
-
-
-def _appstore_steps(connection: Connection, url: str) -> tuple[str, ...]:
-    return (
-        "In App Store Connect, open Users and Access, Integrations, Webhooks, and add one for your app.",
-        f"Payload URL: {url}",
-        "Secret: the one that is shown here once.",
-        "Choose the events App Version Status and External TestFlight Status. Then send a test.",
-    )
-
-
-def _vercel_steps(connection: Connection, url: str) -> tuple[str, ...]:
-    events = " and ".join(VERCEL_EVENTS)
-    operator = (
-        "Deployments arrive by one webhook of the integration, for all users. Vercel answers 403 to integrations that create "
-        "webhooks by its API, so the operator sets it by hand, once: in the Integration Console of vercel.com, open the "
-        f"integration, set the webhook URL to {url}, and choose the events {events}."
-    )
-    own = (
-        "Teams with a Pro or Enterprise plan may use a webhook of their own instead: in the team's Settings, Webhooks, add "
-        f"{url}/{connection.product} with the same events, and enter the secret that Vercel shows once."
-    )
-    if connection.external_id is MISSING:
-        return ("Install the Vercel integration, and choose your project from the list.", operator, own)
-    return (operator, own, "Without any webhook, deployments are found within 15 minutes.")
-
-
-_STEPS = {"github": _github_steps, "vercel": _vercel_steps, "appstore": _appstore_steps}

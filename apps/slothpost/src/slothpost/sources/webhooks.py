@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Callable, Mapping
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from http import HTTPStatus
 
 import msgspec
@@ -21,6 +21,7 @@ from slothpost.sources.source_secrets import SourceSecrets
 from slothpost.sources.source_settings import SourceSettings
 from slothpost.sources.untrusted import Unreadable, line
 from slothpost.sources.vercel_routing import VercelRouting
+from slothpost.utc_now import utc_now
 from tickler import Policy, PythonTarget, Tickler
 from tickler.errors import ConditionFailed, ItemNotFound, SendConflict
 from tickler.table import MISSING, Change, OpenTable
@@ -191,7 +192,7 @@ class Webhooks:
         return Received(HTTPStatus.ACCEPTED, "kept: no product has this project")
 
     def _now(self) -> datetime:
-        return datetime.fromtimestamp(self._t.now_ms() / 1000, UTC)
+        return utc_now(self._t)
 
 
 def _summary(reading: Reading) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import Literal, get_args
+from typing import Literal
 
 from slothpost.errors import InvalidField, NotFound
 from slothpost.model import IssuedToken, User
@@ -12,7 +12,6 @@ from tickler.table import OpenTable
 from tickler.web import BearerToken, BearerTokens
 
 ApiScope = Literal["read", "write"]
-API_SCOPES: tuple[ApiScope, ...] = get_args(ApiScope)
 API_TOKEN_PREFIX = "sp"  # noqa: S105  # not a secret: the text of every token begins with it
 MAX_NAME = 60
 MAX_TOKENS = 20

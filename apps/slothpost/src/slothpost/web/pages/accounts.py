@@ -5,8 +5,8 @@ from __future__ import annotations
 from litestar import Response, get, post
 
 from slothpost.errors import InvalidField, NotAllowed
+from slothpost.model import NETWORK_NAMES
 from slothpost.web.context import HttpRequest, part, slothpost_of, user_of
-from slothpost.web.pages.environment import NETWORKS
 from slothpost.web.pages.products import channel_name
 from slothpost.web.pages.rendering import page, read_form, redirect
 from tickler.web import Refused
@@ -23,7 +23,7 @@ async def connect(request: HttpRequest) -> Response[bytes]:
     slothpost, user, name = slothpost_of(request), user_of(request), channel_name(network)
     product = request.query_params.get("product") or None
     if name not in slothpost.networks:
-        raise Refused(409, f"this installation has no credentials of {NETWORKS[name]}: its operator sets them")
+        raise Refused(409, f"this installation has no credentials of {NETWORK_NAMES[name]}: its operator sets them")
     address = await slothpost.accounts.authorize_url(
         user.id, name, redirect_uri=slothpost.settings.url(callback_path(name)), product=product
     )

@@ -6,13 +6,12 @@ import re
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from slothpost.model import Channel
+from slothpost.model import NETWORK_NAMES, Channel
 from slothpost.web.pages.assets import ASSETS
 from slothpost.web.pages.preview import card_domain, pieces_of
 from slothpost.web.pages.time_format import span
 from tickler.observe import Why
 
-NETWORKS = {"x": "X", "threads": "Threads"}
 SOURCES = {"github": "GitHub", "vercel": "Vercel", "appstore": "App Store"}
 DRAFTERS = {"template": "Templates", "anthropic": "Anthropic", "openai": "OpenAI-compatible", "you": "written by you"}
 DAYS = {
@@ -102,7 +101,7 @@ def make_environment() -> Environment:
         "first_words": first_words, "initial": initial, "span": span, "engine_words": engine_words,
     })  # fmt: skip
     environment.globals.update({
-        "asset": ASSETS.url, "pieces_of": pieces_of, "card_domain": card_domain, "network_names": NETWORKS,
+        "asset": ASSETS.url, "pieces_of": pieces_of, "card_domain": card_domain, "network_names": NETWORK_NAMES,
         "source_names": SOURCES, "drafter_names": DRAFTERS, "day_names": DAYS, "kind_names": KINDS, "state_names": STATES,
     })  # fmt: skip
     return environment
