@@ -28,3 +28,11 @@ async def book_anywhere(any_url: str, clock: ManualClock) -> AsyncIterator[Book]
     """A price book on each store in turn."""
     async with open_book(any_url, clock) as opened:
         yield opened
+
+
+@pytest.fixture(params=["sqlite", "postgres", "dynamodb"])
+def stored_url(request: pytest.FixtureRequest, soak: bool) -> str:
+    """Each store that several processes can share; in the ordinary run SQLite alone."""
+    if request.param != "sqlite" and not soak:
+        pytest.skip(f"the same on {request.param}: make soak")
+    return str(request.getfixturevalue(f"{request.param}_url"))

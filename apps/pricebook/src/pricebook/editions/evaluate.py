@@ -24,7 +24,6 @@ class Counting(NamedTuple):
     from_at: datetime
     value: Value
     slot: datetime
-    ends_at: datetime | None
 
 
 def value_at(values: Values, editions: Editions, at: datetime) -> Counting | None:
@@ -40,7 +39,7 @@ def value_at(values: Values, editions: Editions, at: datetime) -> Counting | Non
             continue
         if value.edition is MISSING:
             from_at = moment(slot)
-            rank, ends_at = (from_at, settled_number(value)), value.until
+            rank, ends_at = (from_at, settled_number(value)), earliest(value.until, value.ended_at)
         else:
             edition = editions.get(value.edition)
             if edition is None or not edition.counts_at(at) or edition.from_at is MISSING:
@@ -50,7 +49,7 @@ def value_at(values: Values, editions: Editions, at: datetime) -> Counting | Non
             continue
         if best is None or rank > best_rank:
             best_rank = rank
-            best = Counting(from_at, value, slot, None if ends_at is MISSING else ends_at)
+            best = Counting(from_at, value, slot)
     return best
 
 
@@ -99,7 +98,7 @@ def turning_points(values: Values, editions: Editions) -> set[datetime]:
     points = {moment(slot) for slot in values}
     for value in values.values():
         edition = None if value.edition is MISSING else editions.get(value.edition)
-        candidates = [value.until, *([] if edition is None else [edition.from_at, edition.to_at])]
+        candidates = [value.until, value.ended_at, *([] if edition is None else [edition.from_at, edition.to_at])]
         points.update(each for each in candidates if isinstance(each, datetime))
     return points
 

@@ -23,7 +23,7 @@ def price_node(row: PriceRow, counting: Counting) -> PriceNode | None:
         row.product,
         amount,
         counting.from_at,
-        counting.ends_at,
+        None if value.until is MISSING else value.until,
         None if value.lowest is MISSING else value.lowest_30_days(),
         row.combination if isinstance(row, CombinationPrice) else None,
     )

@@ -66,7 +66,7 @@ class PointInTime:
             page = await self._db.query(_past_until(key, bound), first=PAST_AT_A_TIME, consistent=True)
             for past in page.items:
                 found[past.from_at] = past.value
-                if past.from_at <= since and past.value.until is MISSING:
+                if past.from_at <= since and past.value.until is MISSING and past.value.ended_at is MISSING:
                     return found
             if not page.has_next:
                 return found

@@ -65,7 +65,7 @@ def _number(value: Value) -> int:
 def _retract(values: dict[datetime, Value], number: int, at: datetime) -> None:
     for slot, value in values.items():
         if value.settled == number:
-            values[slot] = evolve(value, until=earliest(value.until, at))
+            values[slot] = evolve(value, ended_at=earliest(value.ended_at, at))
 
 
 def _insert(values: dict[datetime, Value], from_at: datetime, value: Value, edition: Edition) -> None:
@@ -73,7 +73,7 @@ def _insert(values: dict[datetime, Value], from_at: datetime, value: Value, edit
     slot = from_at
     while slot in values:
         slot -= MICROSECOND
-    values[slot] = evolve(value, edition=MISSING, settled=value.edition, until=earliest(value.until, edition.to_at))
+    values[slot] = evolve(value, edition=MISSING, settled=value.edition, ended_at=edition.to_at)
 
 
 def _needed(values: Values, horizon: datetime) -> set[datetime]:

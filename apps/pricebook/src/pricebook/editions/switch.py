@@ -80,7 +80,9 @@ class Switch:
             if len(head.editions) >= MAX_EDITIONS:
                 raise NotAllowed(f"store {store} has {len(head.editions)} editions that are not settled: settle or cancel some")
             now, number = self._now(), head.next_edition
-            edition = transitions.opened(_slot(at, head.tz, now + self._timing.margin), now, MISSING if retracts is None else retracts)
+            edition = transitions.opened(
+                _slot(at, head.tz, now + self._timing.margin), now, MISSING if retracts is None else retracts
+            )
             return Plan(number, None, edition, (Head.next_edition.set(number + 1),), Head.next_edition == number)
 
         plan = await self._writes.write(store, "open", decide, cause, using)

@@ -30,6 +30,7 @@ class Value(Part):
     edition: Attr[int | Missing] = attr(default=MISSING)
     settled: Attr[int | Missing] = attr(default=MISSING)  # the edition that it was of, None if it was loaded
     until: Attr[datetime | Missing] = attr(default=MISSING)
+    ended_at: Attr[datetime | Missing] = attr(default=MISSING)  # of one that was cancelled or taken back after it counted
     lowest: Attr[int | Missing] = attr(default=MISSING)  # of the 30 days before a reduction, in minor units
     retracts: Attr[int | Missing] = attr(default=MISSING)  # an edition whose value in this row no longer counts from here on
 
