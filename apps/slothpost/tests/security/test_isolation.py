@@ -66,10 +66,11 @@ def methods() -> Iterator[tuple[str, str]]:
 def arguments(here: Installation, victim: Victim, service: str, parameters: Mapping[str, inspect.Parameter]) -> dict[str, Any]:
     """Return arguments that are right, but for whose the ids are."""
     known: dict[str, Any] = {
+        "version": 1,
         "user": "eve", "by": "Eve", "id": victim.ids[SERVICES[service]], "product": victim.ids["product"],
         "product_id": victim.ids["product"], "account_id": victim.ids["account"], "name": "x", "channel": "x", "network": "x",
         "source": "github", "text": "mine", "url": "https://x.example/eve/status/1", "note": "", "hint": "", "tag": "mine",
-        "slot_at": here.now() + timedelta(days=1), "until": here.now() + timedelta(hours=1), "paused": True, "zone": ZONE, "version": 1,
+        "slot_at": here.now() + timedelta(days=1), "until": here.now() + timedelta(hours=1), "paused": True, "zone": ZONE,
         "days": 1 if service == "review" else {"mon": "08:00"}, "changes": ProductChanges(name="mine"), "operator": "eve",
         "decide": lambda stored: stored, "token": "github_pat_1", "repository": "ada/teapot", "project_id": "prj_1",
         "secret": "mine", "app_id": None, "country": "us", "redirect_uri": "https://a.example/back", "first": 10, "after": None,
