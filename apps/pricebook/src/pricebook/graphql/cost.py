@@ -18,7 +18,7 @@ from pricebook.graphql.executor.field_source import Attribute, BatchSource
 from pricebook.graphql.executor.plan import FieldPlan, Plan, Selection
 
 READ = 100  # of the store
-BATCHED_READ = 5  # of a node, beside one read for all
+BATCHED_READ = 50  # of a node, beside one read for all
 INTROSPECTION = 10_000  # all of the schema takes as long as so many values
 SLOW = 10  # values of queries that no function can be written for take longer
 LIST = 10  # nodes of a list that is no page

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from graphql import (
     DocumentNode,
@@ -69,9 +69,10 @@ class Documents:
             return [refusal("QUERY_TOO_LONG", f"the query has {len(text):,} characters: {self._limits.characters:,} is the most")]
         try:
             node = parse(text, max_tokens=self._limits.tokens)
-            errors = list(exceeded_limits(node, self._limits)) or validate(self._schema, node, _RULES, MAX_ERRORS)
+            errors = list(exceeded_limits(node, self._limits)) or list(self._unknown_operations(node))
+            errors = errors or validate(self._schema, node, _RULES, MAX_ERRORS)
         except GraphQLSyntaxError as error:
-            return [self._syntax_error(error)]
+            return [_syntax_error(error)]
         except RecursionError:
             return [refusal("TOO_DEEP", "the query is nested too deeply")]
         if errors:
@@ -80,10 +81,17 @@ class Documents:
         self._kept.put(text, document, len(text))
         return document
 
-    def _syntax_error(self, error: GraphQLSyntaxError) -> GraphQLError:
-        is_long = "Parsing aborted" in error.message
-        error.extensions = {"code": "TOO_MANY_TOKENS" if is_long else "GRAPHQL_PARSE_FAILED"}
-        return error
+    def _unknown_operations(self, document: DocumentNode) -> Iterator[GraphQLError]:
+        """Return the operations of kinds that the schema lacks, which the rules let pass."""
+        for each in document.definitions:
+            if isinstance(each, OperationDefinitionNode) and self._schema.get_root_type(each.operation) is None:
+                yield refusal("GRAPHQL_VALIDATION_FAILED", f"there are no {each.operation.value}s here", each)
+
+
+def _syntax_error(error: GraphQLSyntaxError) -> GraphQLError:
+    is_long = "Parsing aborted" in error.message
+    error.extensions = {"code": "TOO_MANY_TOKENS" if is_long else "GRAPHQL_PARSE_FAILED"}
+    return error
 
 
 def _with_code(error: GraphQLError) -> GraphQLError:
