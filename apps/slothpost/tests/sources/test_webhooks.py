@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import threading
 from http import HTTPStatus
 
 import pytest
 from sources.place import Place
 
 from slothpost.model import Activity
+from slothpost.sources import github
+from slothpost.sources.reading import Reading
 from slothpost.sources.signatures import github_signature
 from slothpost.sources.webhooks import MAX_BODY_BYTES, REFUSED
 from slothpost.standins.deliveries import Signed, app_version_state, appstore_delivery, github_delivery
@@ -151,13 +154,24 @@ async def test_a_body_over_25_mb_is_too_large_whoever_sends_it(place: Place) -> 
         assert answer.status == HTTPStatus.REQUEST_ENTITY_TOO_LARGE
 
 
-async def test_a_large_body_is_verified_as_any_other(place: Place) -> None:
+@pytest.mark.parametrize("is_form", [False, True])
+async def test_a_large_body_is_verified_as_any_other_and_holds_nobody_up(
+    place: Place, is_form: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     product = await place.a_product()
     secret = await place.a_webhook(product)
     messages = [f"feat: Tea number {number}\n\n" + "leaves " * 3_000 for number in range(100)]
-    signed = place.github.add_repository("ada/teapot").pushed(secret, *messages)
+    signed = place.github.add_repository("ada/teapot").pushed(secret, *messages, is_form=is_form)
     assert len(signed.body) > 2_000_000
+    read, threads = github.read, list[threading.Thread]()
+
+    def read_there(event: str, delivery: str, content_type: str, body: bytes) -> Reading:
+        threads.append(threading.current_thread())
+        return read(event, delivery, content_type, body)
+
+    monkeypatch.setattr(github, "read", read_there)
     assert (await place.to_github(product, signed)).status == HTTPStatus.ACCEPTED
+    assert [thread is threading.main_thread() for thread in threads] == [False]
     await place.work()
     assert await place.db.count(Activity.by_time(product.id)) == 100
 

@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 from http import HTTPStatus
+from typing import TypeVar
 
 import msgspec
 
@@ -26,10 +27,12 @@ from tickler import Policy, PythonTarget, Tickler
 from tickler.errors import ConditionFailed, ItemNotFound, SendConflict
 from tickler.table import MISSING, Change, OpenTable
 
+T = TypeVar("T")
+
 MAX_BODY_BYTES = 25 * 1024 * 1024  # GitHub sends no more
 UNROUTED_KEPT = timedelta(days=30)
 
-_LARGE_BYTES = 1024 * 1024  # hashed on a thread
+_LARGE_BYTES = 1024 * 1024  # hashed and read on a thread
 _SEEN_AGAIN = timedelta(minutes=1)  # `seen_at` is not written more often
 _POLICY = Policy(attempts=20, backoff=[5, 60, 600], timeout=120)
 _PRODUCT = re.compile(r"[\w-]{1,64}", re.ASCII)
@@ -75,14 +78,14 @@ class Webhooks:
         event, delivery = headers.get("x-github-event"), headers.get("x-github-delivery")
         if not event or not delivery:
             return Received(HTTPStatus.BAD_REQUEST, "the header X-GitHub-Event or X-GitHub-Delivery is missing")
-        return await self._accept(connection, lambda: github.read(event, delivery, headers.get("content-type", ""), body))
+        return await self._accept(connection, body, lambda: github.read(event, delivery, headers.get("content-type", ""), body))
 
     async def appstore(self, product: str, headers: Mapping[str, str], body: bytes) -> Received:
         """Take a delivery for a product. It does not say of which app it is."""
         connection = await self._signer(product, "appstore", body, headers.get("x-apple-signature"))
         if isinstance(connection, Received):
             return connection
-        return await self._accept(connection, lambda: appstore.read(body))
+        return await self._accept(connection, body, lambda: appstore.read(body))
 
     async def vercel(self, headers: Mapping[str, str], body: bytes, product: str | None = None) -> Received:
         """Take a delivery of the integration's one webhook; with `product`, of a webhook of that user's own account.
@@ -95,13 +98,13 @@ class Webhooks:
             connection = await self._signer(product, "vercel", body, given)
             if isinstance(connection, Received):
                 return connection
-            return await self._accept(connection, lambda: vercel.read(body))
+            return await self._accept(connection, body, lambda: vercel.read(body))
         if len(body) > MAX_BODY_BYTES:
             return TOO_LARGE
-        if not await _checked(body, lambda: signatures.is_from_vercel(self._settings.vercel_secrets, body, given)):
+        if not await _worked(body, lambda: signatures.is_from_vercel(self._settings.vercel_secrets, body, given)):
             return REFUSED
         try:
-            return await self._route(vercel.read(body))
+            return await self._route(await _worked(body, lambda: vercel.read(body)))
         except Unreadable as error:
             return Received(HTTPStatus.BAD_REQUEST, str(error))
 
@@ -112,13 +115,15 @@ class Webhooks:
         name = product if _PRODUCT.fullmatch(product) else "-"
         connection = await self._db.get(Connection.key.id(name, source))
         secret = self._secrets.signing_secret(connection)
-        if not await _checked(body, lambda: _IS_SIGNED[source](secret, body, given)) or connection is None:
+        if not await _worked(body, lambda: _IS_SIGNED[source](secret, body, given)) or connection is None:
             return REFUSED
         return connection
 
-    async def _accept(self, connection: Connection, read: Callable[[], Reading]) -> Received:
+    async def _accept(self, connection: Connection, body: bytes, read: Callable[[], Reading]) -> Received:
+        if self._deliveries.take(connection.product):
+            return TOO_MANY
         try:
-            return await self._take(connection, read())
+            return await self._take(connection, await _worked(body, read))
         except Unreadable as error:
             return Received(HTTPStatus.BAD_REQUEST, str(error))
 
@@ -129,12 +134,10 @@ class Webhooks:
             return Received(HTTPStatus.ACCEPTED, "ignored: it names no project")
         connection = await self._routing.find(reading.subject, reading.owner)
         if connection is not None:
-            return await self._take(connection, reading)
+            return TOO_MANY if self._deliveries.take(connection.product) else await self._take(connection, reading)
         return await self._keep_unrouted(reading, reading.subject)
 
     async def _take(self, connection: Connection, reading: Reading) -> Received:
-        if self._deliveries.take(connection.product):
-            return TOO_MANY
         why = _foreign(connection, reading) or reading.ignored
         if why:
             await self._note(connection, ignored=why)
@@ -203,8 +206,9 @@ def _summary(reading: Reading) -> str:
     return reading.ignored or "a deployment to production"
 
 
-async def _checked(body: bytes, check: Callable[[], bool]) -> bool:
-    return await asyncio.to_thread(check) if len(body) > _LARGE_BYTES else check()
+async def _worked(body: bytes, work: Callable[[], T]) -> T:
+    """Work on a large body on a thread, so that others are answered meanwhile: a form of 25 MB takes seconds to read."""
+    return await asyncio.to_thread(work) if len(body) > _LARGE_BYTES else work()
 
 
 def _foreign(connection: Connection, reading: Reading) -> str:
