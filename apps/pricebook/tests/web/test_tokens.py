@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from graphql_server import serving
+from pricebook.access.caller import Caller
 from pricebook.errors import InvalidField
 from pricebook.web.tokens import PriceToken, caller_of
 from tickler import ManualClock
@@ -30,7 +31,7 @@ async def test_a_token_needs_a_role_and_stores(clock: ManualClock) -> None:
 def test_the_caller_of_a_token_has_its_roles_and_stores() -> None:
     token = PriceToken(id="0123456789abcdef", scopes=("read", "edit"), stores=("10", "2"), name="a till")
     caller = caller_of(Visitor(user=token.id, token=token))
-    assert (caller.id, caller.roles, caller.stores) == (token.id, {"read", "edit"}, ("10", "2"))
+    assert caller == Caller(token.id, frozenset({"read", "edit"}), ("10", "2"))
     assert [caller.may_see(store) for store in ("10", "101", "2", "1", "30")] == [True, True, True, False, False]
 
 
