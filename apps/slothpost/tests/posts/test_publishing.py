@@ -111,6 +111,19 @@ async def test_a_rate_limit_postpones_until_its_reset_and_tells_the_user(anywher
     assert ((await anywhere.post(post)).state, len(anywhere.x.posts)) == ("published", 1)
 
 
+async def test_a_limit_that_lasts_is_told_once_and_after_a_week_the_post_has_failed(here: Installation) -> None:
+    product = await here.a_channel(PLAN)
+    post = await here.app.review.post_now("ada", (await here.a_draft(product)).id, by="Ada")
+    for number in range(1, 10):
+        here.x.faults.limit(1, reset_at=here.now() + number * timedelta(hours=23))
+    await here.for_(timedelta(days=6))
+    assert ((await here.post(post)).state, await kinds(here)) == ("approved", ["postponed"])
+    await here.for_(timedelta(days=2))
+    failed = await here.post(post)
+    assert (failed.state, await kinds(here)) == ("failed", ["failed", "postponed"])
+    assert failed.history[-1].note == "X asks to wait: Too Many Requests"
+
+
 async def test_a_postponed_post_can_still_be_taken_back(here: Installation) -> None:
     post = await approved(here)
     here.x.faults.limit(1, reset_at=SLOT + timedelta(minutes=12))

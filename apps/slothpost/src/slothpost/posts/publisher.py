@@ -44,6 +44,7 @@ from tickler import RetryLater
 from tickler.table import MISSING, OpenTable, evolve
 
 NETWORK_RETRY = timedelta(minutes=1)
+LONGEST_WAIT = timedelta(days=7)  # for a limit to end
 ATTEMPT_TIME = timedelta(seconds=PUBLISH_TIMEOUT_S + 10)  # a handler has some seconds to end after its timeout
 
 Point = Literal["before_mark", "marked", "container_kept", "called", "settled"]
@@ -174,7 +175,7 @@ class Publisher:
         await self._settle(post, lambda found, now: states.leave_unconfirmed(found, text, at=now), news)
         return f"unconfirmed: {evidence}"
 
-    async def _refuse(self, post: Post, error: Refused | NotSent) -> str:
+    async def _refuse(self, post: Post, error: Refused | NotSent | Limited) -> str:
         detail = str(error)
         if isinstance(error, Refused) and error.is_duplicate and any(step.state == "unconfirmed" for step in post.history):
             return await self._leave_unconfirmed(post, f"an earlier attempt seems to have gone out: {detail}")
@@ -197,8 +198,13 @@ class Publisher:
         return f"held: {reason}"
 
     async def _postpone(self, post: Post, error: Limited) -> str:
+        """Wait as long as the network asks, and tell the user once; after a week, a cap will not end by itself."""
         until = max(error.until, self._posts.now() + timedelta(seconds=1))
-        news = _news("postponed", post, f"{_name(post)} takes no more posts until {until:%d %b %H:%M} UTC: {error}")
+        if until > post.slot_at + LONGEST_WAIT:
+            return await self._refuse(post, error)
+        news = None
+        if all(step.note != str(error) for step in post.history):
+            news = _news("postponed", post, f"{_name(post)} takes no more posts until {until:%d %b %H:%M} UTC: {error}")
         await self._settle(post, lambda found, now: states.postpone(found, until, str(error), at=now), news)
         raise RetryLater(at=until, reason=str(error))
 
