@@ -36,6 +36,7 @@ from tickler.stores.postgres import fires as postgres_fires
 from tickler.stores.postgres import index as postgres_index
 from tickler.stores.sqlite import fires as sqlite_fires
 from tickler.stores.sqlite import index as sqlite_index
+from tickler.stores.sqlite.due import SELECT_DUE
 from tickler.stores.sqlite.rows import as_json
 from tickler.webhooks.envelope import envelope
 from workload import NOW_MS, expressions
@@ -304,7 +305,7 @@ async def _claims_on_sqlite(folder: Path) -> Result:
 
     async def claim(now_ms: int) -> int:
         connection.execute("BEGIN IMMEDIATE")
-        rows = connection.execute(sqlite_fires.SELECT_DUE.format(others=""), (now_ms, ROW_FORMAT, BATCH)).fetchall()
+        rows = connection.execute(SELECT_DUE.format(others=""), (now_ms, ROW_FORMAT, BATCH)).fetchall()
         connection.execute(sqlite_index.ADVANCE, (as_json([(row[5] + HOUR_MS, row[0]) for row in rows]),))
         connection.execute(sqlite_fires.OPEN, (as_json(_fires([(row[1], row[2], row[5]) for row in rows], now_ms)),))
         connection.execute("COMMIT")

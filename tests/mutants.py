@@ -85,7 +85,7 @@ MUTANTS = [
     Mutant("sends: let the runner sleep", "sends/sends.py", "if sent.is_new:", "if sent is None:",
            "tests/sends/test_sends.py::test_a_send_wakes_the_runners_of_this_process"),
     of_store("memory", "skip the advance", "self._tables.index[moved].next_fire_at = next_fire_at", "pass", NOTHING_LEFT),
-    of_store("sqlite", "skip the advance", "connection.executemany(ADVANCE", "_ = (ADVANCE", NOTHING_LEFT),
+    of_store("sqlite", "skip the advance", "connection.execute(ADVANCE", "_ = (ADVANCE", NOTHING_LEFT),
     of_store("postgres", "skip the advance", "if result.moved:", "if False:", NOTHING_LEFT),
     of_store(
         "sqlite", "DEFERRED for IMMEDIATE", '"BEGIN IMMEDIATE"', '"BEGIN DEFERRED"',

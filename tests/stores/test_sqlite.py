@@ -20,7 +20,9 @@ from tickler.stores.sql.schedules import FAILING
 from tickler.stores.sqlite.index import ADVANCE, SELECT_DUE, WALK
 
 NOW_MS = 1_921_406_400_000
+HOUR_MS = 3_600_000
 HOURLY = Cron("0 * * * *")
+TARGET = "https://example.org/hook"
 
 
 def schedule(key: str, **fields: object) -> Schedule:
@@ -284,6 +286,22 @@ async def test_a_claim_finds_its_rows_by_id_also_with_statistics_of_a_small_inde
     given, found = (line[3] for line in other.execute(f"EXPLAIN QUERY PLAN {ADVANCE}", ("[]",)))
     assert given.startswith("SCAN moved")
     assert found.startswith("SEARCH i USING INTEGER PRIMARY KEY")
+
+
+async def test_a_large_schedule_among_small_ones_is_claimed_in_order(t: Tickler) -> None:
+    sizes = {"a": 1, "b": 20_000, "c": 1}
+    await t.schedules.put_many([schedule(key, target=TARGET, payload="x" * size) for key, size in sizes.items()])
+    claims = await t.fires.claim(NOW_MS + HOUR_MS, 500, worker="w")
+    assert [(claim.schedule.key, len(str(claim.schedule.payload))) for claim in claims] == [*sizes.items()]
+
+
+@pytest.mark.parametrize("body", ["CAST(x'ff' AS TEXT)", "x'ff'", "'{'"])
+async def test_a_body_that_is_no_text_blocks_nothing(t: Tickler, other: sqlite3.Connection, body: str) -> None:
+    await t.schedules.put_many([schedule(key, target=TARGET) for key in ("a", "bad", "c")])
+    other.execute(f"UPDATE tickler_schedules SET body = {body} WHERE key = 'bad'")
+    claims = await t.fires.claim(NOW_MS + HOUR_MS, 500, worker="w")
+    assert [claim.schedule.key for claim in claims] == ["a", "c"]
+    assert [aside.key for aside in await t.index.set_aside()] == ["bad"]
 
 
 async def test_a_page_of_a_walk_begins_where_the_last_one_ended(t: Tickler, other: sqlite3.Connection) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import sqlite3
 from collections.abc import Iterable, Sequence
-from contextlib import closing
 from itertools import takewhile
 from typing import Literal
 
@@ -13,7 +12,7 @@ from tickler.database.sqlite.connection import Connection
 from tickler.database.unit_of_work import UnitOfWork
 from tickler.errors import TransactionConflict
 from tickler.fires.byte_budget import ByteBudget
-from tickler.fires.claim import ClaimBatch, DueSchedule
+from tickler.fires.claim import ClaimBatch
 from tickler.fires.contract import ClaimRequest, LeaseRequest
 from tickler.fires.lease import LeasePlan, lease
 from tickler.fires.settle import change, ends_fire
@@ -23,18 +22,10 @@ from tickler.model.schedule import Id
 from tickler.stores.sql import fires as sql_fires
 from tickler.stores.sql.fires import FIRE, IS_OVER, SAME_LEASE, SETTLED, fire_columns, lease_of, read_fire, settled_lease
 from tickler.stores.sqlite import rows, schedules
+from tickler.stores.sqlite.due import read_due
 from tickler.stores.sqlite.index import SqliteIndex, apply
 
-SELECT_DUE = """
-    SELECT i.id, i.owner, i.key, i.when_text, i.tz, i.next_fire_at, i.ends_at, i.offset_ms, i.managed,
-           s.version, s.created_at, s.updated_at, CAST(s.body AS BLOB)
-    FROM tickler_index i CROSS JOIN tickler_schedules s ON s.owner = i.owner AND s.key = i.key
-    WHERE i.has_target = 1 AND i.next_fire_at <= ? AND i.format <= ?
-    {others}
-    ORDER BY i.next_fire_at
-    LIMIT ?
-"""
-_OTHER_OWNERS = "AND {}.owner NOT IN (SELECT value FROM json_each(?))"
+_OTHER_OWNERS = "AND f.owner NOT IN (SELECT value FROM json_each(?))"
 _HEAD_START = f"AND (f.reason IS NULL OR f.reason NOT LIKE '{RELEASED}%' OR f.deliver_after <= ?)"
 _NEWER_IS_DUE = "SELECT 1 FROM tickler_index WHERE has_target = 1 AND next_fire_at <= ? AND format > ? LIMIT 1"
 
@@ -115,15 +106,12 @@ class SqliteFires(sql_fires.SqlFireReads):
 
     async def claim(self, request: ClaimRequest) -> list[Claim]:
         now_ms = request.now_ms
-        query = SELECT_DUE.format(others=_OTHER_OWNERS.format("i") if request.except_owners else "")
-        others = [rows.as_json(list(request.except_owners))] if request.except_owners else []
 
         def work(connection: sqlite3.Connection) -> list[Claim]:
             claimed: list[Claim] = []
             left, budget = request.limit, ByteBudget(request.max_bytes)
             while left > 0:
-                with closing(connection.execute(query, (request.until_ms, ROW_FORMAT, *others, left))) as cursor:
-                    due = budget.fitting((DueSchedule(*row) for row in cursor), lambda row: len(row.body))
+                due = read_due(connection, request.until_ms, left, request.except_owners, budget)
                 batch = ClaimBatch(due, request, left)
                 apply(connection, batch.advance)
                 opened = batch.open(_busy(connection, batch.exclusive))
@@ -141,7 +129,7 @@ class SqliteFires(sql_fires.SqlFireReads):
 
     async def lease(self, request: LeaseRequest) -> list[Claim]:
         now_ms = request.now_ms
-        which = [_OTHER_OWNERS.format("f")] if request.except_owners else []
+        which = [_OTHER_OWNERS] if request.except_owners else []
         which += [] if request.expired else ["AND f.worker IS NULL"]
         which += [_HEAD_START] if request.head_start_ms else []
         query = _OPEN_SINCE.format(which=" ".join(which))
