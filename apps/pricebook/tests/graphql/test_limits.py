@@ -70,6 +70,12 @@ async def test_unused_fragments_are_limited_too_since_they_are_validated() -> No
     assert (await refused("{ __typename } fragment A on PriceRecord { " + "store " * 800 + "}"))[0] == "TOO_MANY_FIELDS"
 
 
+async def test_names_that_were_meant_are_not_told_where_the_schema_is_not() -> None:
+    misspelled = "{ basePrice(store: 1) { __typename } }"
+    assert "Did you mean 'basePrices'" in (await refused(misspelled))[1]
+    assert (await refused(misspelled, Limits(introspection=False)))[1] == "Cannot query field 'basePrice' on type 'Query'."
+
+
 async def test_the_query_that_tools_ask_for_the_schema_is_within_the_limits() -> None:
     from graphql import get_introspection_query
 

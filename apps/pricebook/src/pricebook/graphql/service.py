@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
-from graphql import GraphQLError, GraphQLSchema, OperationType
+from graphql import GraphQLError, GraphQLSchema
 from msgspec import UNSET, Struct, UnsetType
 
 from pricebook.graphql.codes import refusal
@@ -89,10 +89,6 @@ class Graphql:
 
     def _extensions(self, cost: int) -> _Extensions:
         return _Extensions(QueryCost(cost, self.limits.cost))
-
-
-def is_query(prepared: Prepared) -> bool:
-    return prepared.planned.plan.operation.operation is OperationType.QUERY
 
 
 def refused(errors: Sequence[GraphQLError], extensions: _Extensions | UnsetType = UNSET) -> GraphqlAnswer:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from functools import cache
 
+from graphql import GraphQLSchema
 from litestar import Litestar, Response
 from litestar.exceptions import HTTPException
 from litestar.types import ASGIApp, Receive, Scope, Send
@@ -33,11 +34,18 @@ class WebApp(Struct, frozen=True, eq=False):
     tokens: PriceTokens
 
 
-def create_app(t: Tickler, prices: PriceReader, *, settings: WebSettings | None = None, limits: Limits | None = None) -> WebApp:
+def create_app(
+    t: Tickler,
+    prices: PriceReader,
+    *,
+    settings: WebSettings | None = None,
+    limits: Limits | None = None,
+    schema: GraphQLSchema | None = None,
+) -> WebApp:
     """Build the ASGI app on an open Tickler."""
     web: Web[str] = Web(t, "pricebook", user=_itself, settings=settings or WebSettings(max_body=MAX_BODY))
     tokens = PriceTokens(web.tokens(PriceToken, prefix=TOKEN_PREFIX))
-    context = Context(t, web, prices, Graphql(build_schema(), limits))
+    context = Context(t, web, prices, Graphql(schema or build_schema(), limits))
     app = routes()
 
     async def with_context(scope: Scope, receive: Receive, send: Send) -> None:

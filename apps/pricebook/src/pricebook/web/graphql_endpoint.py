@@ -12,7 +12,7 @@ from litestar.enums import HttpMethod
 from pricebook.errors import PricebookError
 from pricebook.graphql.context import RequestContext
 from pricebook.graphql.executor.executor import Prepared
-from pricebook.graphql.service import GraphqlAnswer, is_query, refused
+from pricebook.graphql.service import GraphqlAnswer, refused
 from pricebook.graphql.versions import etag_of, stores_of
 from pricebook.web.context import Context, HttpRequest, context_of
 from pricebook.web.graphql_request import read_body, read_query
@@ -39,7 +39,7 @@ async def graphql(request: HttpRequest) -> Response[bytes]:
     prepared = shared.graphql.prepare(sent)
     if isinstance(prepared, GraphqlAnswer):
         return _response(request, prepared)
-    if is_get and not is_query(prepared):
+    if is_get and not prepared.is_query:
         raise Refused(405, "send mutations by POST: an address must change nothing", headers={"allow": "POST"})
     context = RequestContext(shared.prices, caller, _now(shared))
     etag = await _etag(prepared, context) if is_get else None

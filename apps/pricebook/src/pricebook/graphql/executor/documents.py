@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 
 from graphql import (
@@ -29,19 +30,26 @@ from pricebook.graphql.limits import Limits, exceeded_limits
 MAX_KEPT = 400_000  # characters of queries: a parsed one takes some 100 to 170 bytes for each
 MAX_ERRORS = 20
 
+_SUGGESTION = re.compile(r" Did you mean .*", re.DOTALL)
 _RULES = (*specified_rules, MaxIntrospectionDepthRule)
 
 
+class Operation(Struct, frozen=True, eq=False):
+    """An operation. `flags` are those of its variables that @skip and @include use: they decide which fields there are."""
+
+    node: OperationDefinitionNode
+    flags: tuple[str, ...]
+
+
 class Document(Struct, frozen=True, eq=False):
-    """A valid document. `flags` are the variables that @skip and @include use: they decide which fields there are."""
+    """A valid document."""
 
     text: str
     node: DocumentNode
-    operations: Mapping[str, OperationDefinitionNode]  # by name; one without a name is under the empty text
+    operations: Mapping[str, Operation]  # by name; one without a name is under the empty text
     fragments: Mapping[str, FragmentDefinitionNode]
-    flags: tuple[str, ...]
 
-    def operation(self, name: str | None) -> OperationDefinitionNode:
+    def operation(self, name: str | None) -> Operation:
         """Return the operation of a name, or the only one."""
         if name is None and len(self.operations) == 1:
             return next(iter(self.operations.values()))
@@ -76,10 +84,17 @@ class Documents:
         except RecursionError:
             return [refusal("TOO_DEEP", "the query is nested too deeply")]
         if errors:
-            return [_with_code(error) for error in errors]
+            return [self._shown(error) for error in errors]
         document = _read(text, node)
         self._kept.put(text, document, len(text))
         return document
+
+    def _shown(self, error: GraphQLError) -> GraphQLError:
+        """Give an error its code. Names that somebody might have meant are part of a schema that may not be asked for."""
+        error.extensions = {"code": "GRAPHQL_VALIDATION_FAILED", **(error.extensions or {})}
+        if not self._limits.introspection:
+            error.message = _SUGGESTION.sub("", error.message)
+        return error
 
     def _unknown_operations(self, document: DocumentNode) -> Iterator[GraphQLError]:
         """Return the operations of kinds that the schema lacks, which the rules let pass."""
@@ -94,21 +109,18 @@ def _syntax_error(error: GraphQLSyntaxError) -> GraphQLError:
     return error
 
 
-def _with_code(error: GraphQLError) -> GraphQLError:
-    error.extensions = {"code": "GRAPHQL_VALIDATION_FAILED", **(error.extensions or {})}
-    return error
-
-
 def _read(text: str, node: DocumentNode) -> Document:
     operations, fragments = {}, {}
+    used = _Flags()
+    visit(node, used)
     for definition in node.definitions:
         if isinstance(definition, OperationDefinitionNode):
-            operations[definition.name.value if definition.name else ""] = definition
+            declared = [each.variable.name.value for each in definition.variable_definitions]
+            flags = tuple(name for name in declared if name in used.names)
+            operations[definition.name.value if definition.name else ""] = Operation(definition, flags)
         elif isinstance(definition, FragmentDefinitionNode):
             fragments[definition.name.value] = definition
-    flags = _Flags()
-    visit(node, flags)
-    return Document(text, node, operations, fragments, tuple(sorted(flags.names)))
+    return Document(text, node, operations, fragments)
 
 
 class _Flags(Visitor):

@@ -6,7 +6,15 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
-from graphql import ExecutionResult, GraphQLError, GraphQLResolveInfo, GraphQLSchema, is_non_null_type, located_error
+from graphql import (
+    ExecutionResult,
+    GraphQLError,
+    GraphQLResolveInfo,
+    GraphQLSchema,
+    OperationType,
+    is_non_null_type,
+    located_error,
+)
 from graphql.execution.values import get_argument_values, get_variable_values
 from graphql.pyutils import Path, is_awaitable
 from msgspec import Struct
@@ -51,9 +59,16 @@ class Prepared(Struct, frozen=True, eq=False):
     def cost(self) -> int:
         return self.planned.cost.of(self.values)
 
+    @property
+    def is_query(self) -> bool:
+        return self.planned.plan.operation.operation is OperationType.QUERY
+
+    def reference_run(self, context: object) -> ReferenceRun:
+        return ReferenceRun(self.document, self.operation_name, self.variables, context)
+
 
 class Executor:
-    """Plans and compiles each operation once for each set of its flags."""
+    """Plans and compiles each query once for each set of its flags. Mutations are run by graphql-core, one after the other."""
 
     def __init__(self, schema: GraphQLSchema, slow_runs: SlowRuns | None = None) -> None:
         self._schema = schema
@@ -63,20 +78,22 @@ class Executor:
     def prepare(self, document: Document, name: str | None, variables: Mapping[str, Any]) -> Prepared | list[GraphQLError]:
         """Return the operation with its plan, or what is wrong with its variables."""
         operation = document.operation(name)
-        values = get_variable_values(self._schema, operation.variable_definitions, dict(variables), max_errors=20)
+        values = get_variable_values(self._schema, operation.node.variable_definitions, dict(variables), max_errors=20)
         if isinstance(values, list):
             return values
-        key = (document, name, tuple(values.get(flag) for flag in document.flags))
+        flags = {flag: values.get(flag) for flag in operation.flags}
+        key = (document, name, tuple(flags.values()))
         planned = self._known.get(key)
         if planned is None:
-            flags = {flag: values.get(flag) for flag in document.flags}
-            planned = Planned.of(Planner(self._schema, document.fragments, flags).plan(operation))
+            planned = Planned.of(Planner(self._schema, document.fragments, flags).plan(operation.node))
             self._known.put(key, planned)
         return Prepared(document, name, variables, values, planned)
 
     async def run(self, prepared: Prepared, context: object) -> ExecutionResult:
         """Run an operation. The data is made of records, or of dicts where graphql-core ran it; both are the same as JSON."""
         compiled, roots = prepared.planned.compiled, prepared.planned.roots
+        if not prepared.is_query:
+            return await run_reference(self._schema, prepared.reference_run(context))
         if compiled is None:
             return await self._run_slowly(prepared, context, prepared.planned.plan.obstacle or "")
         results = await self._resolve(prepared, roots, context)
@@ -112,8 +129,7 @@ class Executor:
         self, prepared: Prepared, context: object, reason: str, results: Mapping[str, RootResult] | None = None
     ) -> ExecutionResult:
         self.slow_runs.count(reason, prepared.document.text)
-        run = ReferenceRun(prepared.document, prepared.operation_name, prepared.variables, context)
-        return await run_reference(self._schema, run, results)
+        return await run_reference(self._schema, prepared.reference_run(context), results)
 
     async def _resolve(self, prepared: Prepared, roots: Sequence[FieldPlan], context: object) -> list[RootResult]:
         """Call the resolvers of the root fields, all at the same time."""

@@ -18,4 +18,4 @@ class SlowRuns:
         self.counts[reason] += 1
         number = self.counts[reason]
         if number & (number - 1) == 0:
-            log.warning("graphql-core ran a query, for the %s. time because of %s: %s", f"{number:,}", reason, query[:200])
+            log.warning("graphql-core ran a query (%s; %s so far): %r", reason, f"{number:,}", query[:200])
