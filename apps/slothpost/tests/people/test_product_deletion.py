@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterable
+from typing import Any
+
 import pytest
 
 from installation import Installation, berlin
+from slothpost.drafting.drafter import Draft, DraftRequest
+from slothpost.drafting.drafters import Drafters
 from slothpost.errors import NotAllowed, NotFound
 from slothpost.model import Post
+from slothpost.people.product_deletion import ProductDeletion
 from slothpost.people.products import ProductChanges
+from tickler.table import ItemId
 
 PLAN = {"tue": "09:00", "thu": "09:00"}
 
@@ -58,7 +65,46 @@ async def test_a_product_is_not_deleted_while_it_publishes(here: Installation) -
     await here.until(berlin("2027-03-02 09:01"))
     assert refused == ["a post is being published since 08:00 UTC: try again in a minute"]
     assert (await here.post(post)).state == "published"
+    assert not (await here.app.products.get("ada", product.id)).paused
     await here.app.product_deletion.delete("ada", product.id)
+
+
+async def test_a_draft_that_is_written_while_its_product_is_deleted_is_not_left(
+    anywhere: Installation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A language model may take a minute."""
+    product = await anywhere.a_channel(PLAN)
+    await anywhere.an_activity(product)
+    write = Drafters.draft
+
+    async def delete_meanwhile(self: Drafters, request: DraftRequest) -> Draft:
+        await anywhere.app.product_deletion.delete("ada", product.id)
+        return await write(self, request)
+
+    monkeypatch.setattr(Drafters, "draft", delete_meanwhile)
+    await anywhere.until(berlin("2027-03-02 12:00"))
+    assert await anywhere.posts(product) == []
+    assert (await anywhere.app.review.queue("ada")).items == []
+
+
+async def test_a_draft_that_is_stored_while_its_product_is_deleted_is_deleted_too(
+    here: Installation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    product = await here.a_channel(PLAN)
+    await here.an_activity(product)
+    delete_all = ProductDeletion._delete_all
+
+    async def draft_before(self: ProductDeletion, ids: AsyncIterable[ItemId[Any]]) -> None:
+        monkeypatch.undo()
+        at = berlin("2027-03-04 12:00")
+        await here.app.drafts.write("ada", product.id, "x", "Written by hand meanwhile.", by="Ada", slot_at=at)
+        assert len((await here.app.review.queue("ada")).items) == 1
+        await delete_all(self, ids)
+
+    monkeypatch.setattr(ProductDeletion, "_delete_all", draft_before)
+    await here.app.product_deletion.delete("ada", product.id)
+    assert await here.posts(product) == []
+    assert (await here.app.t.schedules.list(owner="ada", key_prefix="decide/")).items == []
 
 
 async def test_products_are_listed_the_oldest_first(here: Installation) -> None:

@@ -28,25 +28,35 @@ class ProductDeletion:
 
     async def delete(self, user: str, id: str) -> None:
         """Delete a product; `NotAllowed` while one of its posts is being published."""
-        await self._circumstances.product(user, id)
+        product = await self._circumstances.product(user, id)
         await self._plans.pause_product(user, id, paused=True)  # so that nothing begins from now on
-        for name in CHANNELS:
-            async for post in self._db.iterate(Post.of_channel(id, name), where=Post.state == "publishing"):
-                raise NotAllowed(f"a post is being published since {post.due_at:%H:%M} UTC: try again in a minute")
+        publishing = await self._publishing(id)
+        if publishing is not None:
+            await self._plans.pause_product(user, id, paused=product.paused)
+            raise NotAllowed(f"a post is being published since {publishing.due_at:%H:%M} UTC: try again in a minute")
         for source in get_args(Source):
             await self._connections.disconnect(user, id, source)
         for name in CHANNELS:
             await self._plans.set_plan(user, id, name, {})
-            async for post in self._db.iterate(Post.of_channel(id, name)):
-                await self._posts.delete(user, post.id)
-        await self._delete_partition(id)
-        await self._db.delete(Product.key.id(id), when=Product.user == user)
+        await self._delete_posts(user, id)
+        await self._delete_all(activity.key async for activity in self._db.iterate(Activity.key(id)))
+        await self._delete_all(slot.key async for slot in self._db.iterate(Slot.key(id)))
+        async with self._db.transaction() as tx:
+            for name in CHANNELS:
+                tx.delete(Channel.key.id(id, name))
+            tx.delete(Product.key.id(id), when=Product.user == user)
+        await self._delete_posts(user, id)  # drafts that began before it was paused; without its channels there are no more
 
-    async def _delete_partition(self, product: str) -> None:
-        """Delete activity, slots and channels, which share the product's partition."""
-        await self._delete_all(activity.key async for activity in self._db.iterate(Activity.key(product)))
-        await self._delete_all(slot.key async for slot in self._db.iterate(Slot.key(product)))
-        await self._delete_all(channel.key async for channel in self._db.iterate(Channel.key(product)))
+    async def _publishing(self, product: str) -> Post | None:
+        for name in CHANNELS:
+            async for post in self._db.iterate(Post.of_channel(product, name), where=Post.state == "publishing"):
+                return post
+        return None
+
+    async def _delete_posts(self, user: str, product: str) -> None:
+        for name in CHANNELS:
+            async for post in self._db.iterate(Post.of_channel(product, name)):
+                await self._posts.delete(user, post.id)
 
     async def _delete_all(self, ids: AsyncIterable[ItemId[Any]]) -> None:
         batch: list[ItemId[Any]] = []

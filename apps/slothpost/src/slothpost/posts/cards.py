@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import timedelta
 
 import msgspec
@@ -61,9 +62,10 @@ class Cards:
         cards: list[Card] = []
         for post in posts.items:
             channel = post.product, post.channel
-            if channel not in surroundings:
-                surroundings[channel] = await self._surroundings(post)
-            cards.append(await self._card(post, surroundings[channel]))
+            with suppress(NotFound):  # its product is being deleted
+                if channel not in surroundings:
+                    surroundings[channel] = await self._surroundings(post)
+                cards.append(await self._card(post, surroundings[channel]))
         return CardPage(
             items=cards, has_next=posts.has_next, has_previous=posts.has_previous, start=posts.start, end=posts.end
         )  # fmt: skip

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from datetime import datetime
 
 from slothpost.errors import NotAllowed, NotFound
-from slothpost.model import Post
+from slothpost.model import Channel, Post
 from slothpost.notices import News, Notices
 from slothpost.planning.circumstances import ChannelState, Circumstances
 from slothpost.posts.post_schedules import schedules_of
@@ -83,10 +83,12 @@ class PostWriter:
     async def write(self, tx: Transaction, post: Post, *, before: Post | None, state: ChannelState | None = None) -> Post:
         """Add a post, and the change of its schedules, to a transaction. Returns it as it is written.
 
-        Why an approved post is held must still be so when the transaction commits: otherwise it could wait for ever. `state` is
-        that of its channel, where it is known.
+        Why an approved post is held must still be so when the transaction commits: otherwise it could wait for ever. Likewise,
+        the channel of a new post must still exist. `state` is that of the channel, where it is known.
         """
         now = self.now()
+        if before is None:
+            tx.check(Channel.key.id(post.product, post.channel), Channel.user.exists())
         hold_reason = None
         if post.state == "approved":
             hold_reason = (await self._circumstances.of_post(post, tx)).hold_reason
