@@ -119,6 +119,29 @@ async def test_a_draft_is_written_anew_from_the_same_activity(here: Installation
     assert (again.activities, again.state, again.history[-1].note) == (post.activities, "drafted", "drafted anew: shorter")
 
 
+async def test_what_a_new_draft_does_not_tell_of_is_left_for_other_posts(anywhere: Installation) -> None:
+    product = await anywhere.a_channel({"mon": "12:00", "wed": "12:00"})
+    for number in range(5):
+        await anywhere.an_activity(product, f"Dark theme number {number}")
+    await anywhere.for_(timedelta(minutes=1))
+    (post,) = await anywhere.posts(product)
+
+    async def used_by(id: str) -> set[str]:
+        listed = (await anywhere.app.activities.recent("ada", product.id)).items
+        return {activity.id for activity in listed if activity.x_post == id}
+
+    written = [post]
+    for hint in ("one sentence, no list", "a list", "one sentence, no list"):
+        written.append(await anywhere.app.drafts.regenerate("ada", post.id, by="Ada", hint=hint))
+        assert await used_by(post.id) == set(written[-1].activities)
+    assert len({len(each.activities) for each in written}) > 1
+    await anywhere.until(berlin("2027-03-03 00:01"))
+    (second,) = [each for each in await anywhere.posts(product) if each.id != post.id]
+    assert set(second.activities).isdisjoint(written[-1].activities)
+    more = await anywhere.app.drafts.regenerate("ada", post.id, by="Ada", hint="a list")
+    assert set(more.activities).isdisjoint(second.activities)
+
+
 async def test_a_post_from_no_activity_cannot_be_drafted_anew(here: Installation) -> None:
     product = await here.a_channel(PLAN)
     post = await here.a_draft(product)

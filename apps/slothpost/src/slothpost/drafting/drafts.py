@@ -5,7 +5,7 @@ Every slot ends with a post or with a reason why there is none; that is stored u
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 from typing import TypedDict
 
@@ -14,7 +14,7 @@ import msgspec
 from slothpost.drafting.choose import choose
 from slothpost.drafting.drafter import Draft, DraftRequest
 from slothpost.drafting.drafters import Drafters
-from slothpost.errors import InvalidField, NotAllowed
+from slothpost.errors import InvalidField, NotAllowed, NotFound
 from slothpost.identifiers import drafted_post_id, new_id
 from slothpost.model import NETWORK_NAMES, Activity, ChannelName, Connection, Post, Slot
 from slothpost.notices import News, Notices
@@ -29,7 +29,7 @@ from slothpost.posts.review import MAX_TEXT
 from slothpost.quotas import MAX_WAITING, REDRAFTS, WRITTEN_POSTS
 from tickler import RetryLater
 from tickler.errors import ConditionFailed
-from tickler.table import MISSING, OpenTable, Transaction, evolve
+from tickler.table import MISSING, Missing, OpenTable, Transaction, evolve
 
 LOOK_BACK = timedelta(days=8)  # slots that passed earlier are not accounted for any more
 SLOTS_KEPT = timedelta(days=90)
@@ -63,12 +63,13 @@ class Drafts:
         return "; ".join(done) or "nothing to do: every slot has its draft"
 
     async def regenerate(self, user: str, id: str, *, by: str, hint: str = "") -> Post:
-        """Write a draft anew from the same activity."""
+        """Write a draft anew from what the first one could be written from. What it does not tell of is for other posts."""
         post = await self._posts.get(user, id)
         check_action(post, "regenerate")
         state = await self._circumstances.of_post(post)
-        found = await self._db.get_many([Activity.key.id(post.product, each) for each in post.activities])
-        activities = [activity for activity in found if activity is not None]
+        found = await self._db.get_many([Activity.key.id(post.product, each) for each in post.offered or post.activities])
+        free = (MISSING, post.id)
+        activities = [each for each in found if each is not None and _told_by(each, post.channel) in free]
         if not activities:
             raise NotAllowed("this post was not drafted from activity, so there is nothing to write it from: edit it")
         private_names = await self._private_names(post.product, activities)
@@ -81,13 +82,22 @@ class Drafts:
         told = _Told(choice.activities, private_names, hint=hint[:MAX_HINT], instead_of=post)
         draft = await self._drafters.draft(await self._request(state, told, seed))
 
-        def written(found: Post) -> Post:
+        async def work(tx: Transaction) -> Post:
+            found = await tx.get(post.key)
+            if found is None:
+                raise NotFound("post")
             check_action(found, "regenerate")
             back = found if found.state == "drafted" else states.step(found, "drafted", at=self._posts.now(), by=by)
             note = f"drafted anew{f': {hint[:100]}' if hint else ''}"
-            return evolve(states.noted(back, at=self._posts.now(), by=by, note=note), **_written(draft), container=MISSING)
+            noted = states.noted(back, at=self._posts.now(), by=by, note=note)
+            written = evolve(noted, **_written(draft), activities=list(draft.used), container=MISSING)
+            _mark(tx, written, told=set(draft.used) - set(found.activities), untold=set(found.activities) - set(draft.used))
+            return await self._posts.write(tx, written, before=found)
 
-        return await self._posts.change(user, id, written)
+        try:
+            return await self._db.transact(work)
+        except ConditionFailed:
+            raise NotAllowed("another post has told some of the same activity meanwhile: try again") from None
 
     async def write(
         self, user: str, product: str, channel: ChannelName, text: str, *, by: str, slot_at: datetime | None = None
@@ -153,9 +163,10 @@ class Drafts:
             return await self._leave_empty(channel.product, channel.name, slot, reason)
         id = drafted_post_id(channel.product, channel.name, slot.at)
         draft = await self._drafters.draft(await self._request(state, _Told(choice.activities, private_names), id))
-        return f"{label}: {await self._store(state, slot, id, draft)}"
+        offered = [activity.id for activity in choice.activities]
+        return f"{label}: {await self._store(state, slot, id, draft, offered)}"
 
-    async def _store(self, state: ChannelState, slot: PlannedSlot, id: str, draft: Draft) -> str:
+    async def _store(self, state: ChannelState, slot: PlannedSlot, id: str, draft: Draft, offered: list[str]) -> str:
         """Write the draft, its slot, what it tells of, and the notice about it: all or nothing."""
         now, channel, user = self._posts.now(), state.channel, state.user.id
         fresh = Post(
@@ -167,6 +178,7 @@ class Drafts:
             slot_at=slot.at,
             due_at=slot.at,
             activities=list(draft.used),
+            offered=offered,
             version=0,
             **_written(draft),
         )
@@ -176,9 +188,7 @@ class Drafts:
 
         async def work(tx: Transaction) -> None:
             tx.create(Slot(product=channel.product, channel=channel.name, at=slot.at, post=id, expires_at=slot.at + SLOTS_KEPT))
-            for used in draft.used:
-                mark = Activity.x_post if channel.name == "x" else Activity.threads_post
-                tx.update(Activity.key.id(channel.product, used), mark.set(id), when=mark.missing())
+            _mark(tx, post, told=draft.used)
             await self._posts.write(tx, post, before=None, state=state)
             await self._notices.add(tx, news)
 
@@ -249,6 +259,20 @@ class _Told(msgspec.Struct, frozen=True):
     private_names: Sequence[str]
     hint: str = ""
     instead_of: Post | None = None
+
+
+def _told_by(activity: Activity, channel: ChannelName) -> str | Missing:
+    """Return the post on a network that tells of an activity."""
+    return activity.x_post if channel == "x" else activity.threads_post
+
+
+def _mark(tx: Transaction, post: Post, *, told: Iterable[str], untold: Iterable[str] = ()) -> None:
+    """Use activity up for a post, and give back what it does not tell of any more."""
+    mark = Activity.x_post if post.channel == "x" else Activity.threads_post
+    for id in told:
+        tx.update(Activity.key.id(post.product, id), mark.set(post.id), when=mark.missing())
+    for id in untold:
+        tx.update(Activity.key.id(post.product, id), mark.remove(), when=mark == post.id)
 
 
 class _Written(TypedDict):

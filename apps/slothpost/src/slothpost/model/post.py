@@ -37,7 +37,8 @@ class Post(Entity, table=slothpost):
     slot_at: Attr[datetime] = attr()
     due_at: Attr[datetime]
     snoozed_until: Attr[datetime | Missing] = attr(default=MISSING)
-    activities: Attr[list[str]] = attr(default=[])
+    activities: Attr[list[str]] = attr(default=[])  # what it tells of
+    offered: Attr[list[str]] = attr(default=[])  # what it could have been written from, or may be when it is written anew
     drafter: Attr[str] = attr(default="you")  # template, anthropic, openai, or you
     drafter_note: Attr[str] = attr(default="")  # why the template drafter stepped in
     angle: Attr[str] = attr(default="")  # which template was used, so that the next post takes another
