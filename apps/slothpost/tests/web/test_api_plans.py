@@ -91,7 +91,8 @@ async def test_a_plan_without_a_time_is_not_scheduled_and_says_so(here: Installa
 async def test_why_is_what_the_engine_says(api: ApiClient, product: Product) -> None:
     await api.put(f"{x_of(product)}/plan", {"days": PLAN, "tz": "Europe/Paris"})
     why = await api.found(f"{x_of(product)}/why")
-    assert "is not due yet: it fires next at" in why["sentence"]
+    assert why["sentence"].startswith("the drafting of this channel is not due yet: it fires next at")
+    assert "`slothpost serve`" in why["facts"][-1]["says"]
     assert why["facts"][0]["about"]
 
 

@@ -95,7 +95,7 @@ class Plans:
         plan = stored_plan(state.product, state.channel)
         next_draft = None if stored.next_fire_at is None else datetime.fromtimestamp(stored.next_fire_at / 1000, UTC)
         next_slot = None if state.pause_reason else plan.next_slot(self._now())
-        return ChannelView(state, next_draft, next_slot, await self._t.why(user, key, names_workers=False))
+        return ChannelView(state, next_draft, next_slot, _in_our_words(await self._t.why(user, key, names_workers=False)))
 
     async def _rearrange(self, user: str, product: str, name: ChannelName, *, paused: bool | None = None) -> None:
         """Write a channel and its schedule anew, then the schedules of its waiting posts."""
@@ -135,6 +135,17 @@ class Plans:
 
 def with_channel(state: ChannelState, channel: Channel) -> ChannelState:
     return msgspec.structs.replace(state, channel=channel)
+
+
+def _in_our_words(why: Why) -> Why:
+    """Return what the engine says, which names the schedule by its owner and key, and a command of its own."""
+
+    def reworded(text: str) -> str:
+        named = text.replace(f"{why.owner}/{why.key}", "the drafting of this channel")
+        return named.replace("`tickler work`", "`slothpost serve`")
+
+    facts = [msgspec.structs.replace(fact, says=reworded(fact.says)) for fact in why.facts]
+    return msgspec.structs.replace(why, sentence=reworded(why.sentence), facts=facts)
 
 
 def _written_anew(post: Post) -> Post:

@@ -10,7 +10,6 @@ from slothpost.model import NETWORK_NAMES, Channel
 from slothpost.web.pages.assets import ASSETS
 from slothpost.web.pages.preview import card_domain, pieces_of
 from slothpost.web.pages.time_format import span
-from tickler.observe import Why
 
 SOURCES = {"github": "GitHub", "vercel": "Vercel", "appstore": "App Store"}
 DRAFTERS = {"template": "Templates", "anthropic": "Anthropic", "openai": "OpenAI-compatible", "you": "written by you"}
@@ -73,12 +72,6 @@ def plan_words(channel: Channel) -> str:
     return " · ".join(f"{day.capitalize()} {', '.join(times)}" for day in DAYS if (times := channel.days.get(day)))
 
 
-def engine_words(text: str, why: Why) -> str:
-    """Say what the engine says in our words: it names the schedule by its owner and key, and commands of its own."""
-    named = text.replace(f"{why.owner}/{why.key}", "the drafting of this channel")
-    return named.replace("`tickler work`", "`slothpost serve`")
-
-
 def first_words(text: str, length: int = 80) -> str:
     line = " ".join(text.split())
     return line if len(line) <= length else f"{line[: length - 1].rsplit(' ', 1)[0]}…"
@@ -98,7 +91,7 @@ def make_environment() -> Environment:
     )
     environment.filters.update({
         "dollars": dollars, "sentence_case": sentence_case, "count": count, "plan_words": plan_words,
-        "first_words": first_words, "initial": initial, "span": span, "engine_words": engine_words,
+        "first_words": first_words, "initial": initial, "span": span,
     })  # fmt: skip
     environment.globals.update({
         "asset": ASSETS.url, "pieces_of": pieces_of, "card_domain": card_domain, "network_names": NETWORK_NAMES,
