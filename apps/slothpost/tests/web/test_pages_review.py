@@ -235,6 +235,10 @@ async def test_going_out_next_lists_what_is_approved_and_why_it_waits(here: Inst
     assert "Going out next Tomorrow, 09:00" in (await ada.get("/")).text
     await ada.post(f"/products/{draft.product}/x/account", {"account": ""})
     assert "No account is connected to this channel." in (await ada.get("/")).text
+    await here.until(draft.slot_at + timedelta(days=6))
+    late = (await ada.get("/")).text
+    assert "No account is connected to this channel." in late, "it is still approved"
+    assert "The next post goes out" not in late
 
 
 async def test_drafts_that_can_still_make_their_slot_come_before_what_went_wrong(

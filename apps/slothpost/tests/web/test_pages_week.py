@@ -117,7 +117,7 @@ async def test_the_page_shows_posts_free_slots_and_where_to_move(here: Installat
     page = await ada.get("/week")
     assert "This week" in page.text
     assert "09:00 draft Tea timers now survive a restart." in page.text
-    assert "free Drafted Wed 3 Mar, 21:00." in page.text
+    assert "free Draft due: Wed 3 Mar, 21:00." in page.text
     assert '<option value="1">Wed 3 Mar</option>' in page.source
     await ada.post(f"/posts/{draft.id}/move", {"days": "1", "back": "/week"})
     assert (await here.post(draft)).slot_at == berlin("2027-03-03 09:00")

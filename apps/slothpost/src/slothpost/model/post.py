@@ -61,4 +61,4 @@ class Post(Entity, table=slothpost):
     )
     by_slot = Index("gsi2", "POSTS" / user, slot_at / id)
     of_channel = Index("gsi3", "POSTS" / product / channel, slot_at / id)
-    waiting = Index("gsi4", "WAITING" / product / channel, slot_at / id, when=state.one_of(("drafted", "approved")))
+    waiting = Index("gsi4", "WAITING" / user, slot_at / id, when=state.one_of(("drafted", "approved")))

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 
 import msgspec
 import msgspec.structs
 
+from slothpost.errors import NotFound
 from slothpost.identifiers import DRAFT, draft_key, new_id
 from slothpost.model import Channel, ChannelName, Post, Product, User
 from slothpost.plan import Plan
@@ -16,7 +18,7 @@ from slothpost.planning.circumstances import ChannelState, Circumstances
 from slothpost.posts.post_writer import PostWriter
 from tickler import Policy, PythonTarget, Schedule, Tickler
 from tickler.observe import Why
-from tickler.table import OpenTable, Transaction, evolve
+from tickler.table import Condition, OpenTable, Transaction, evolve
 
 CHANNELS: Sequence[ChannelName] = ("x", "threads")
 
@@ -64,7 +66,8 @@ class Plans:
 
     async def pause_channel(self, user: str, product: str, name: ChannelName, *, paused: bool) -> None:
         """Pause or resume one channel. While it is paused it is in no index; what passes meanwhile was not missed."""
-        await self._rearrange(user, product, name, paused=paused)
+        await self._write_channel(user, product, name, paused=paused)
+        await self._write_posts(user, (Post.product == product) & (Post.channel == name))
 
     async def pause_product(self, user: str, product_id: str, *, paused: bool) -> None:
         product = await self._circumstances.product(user, product_id)
@@ -78,12 +81,15 @@ class Plans:
     async def rearrange(self, user: str, product: str) -> None:
         """Write the schedules of a product's channels and waiting posts as they should be now; safe at any time."""
         for name in CHANNELS:
-            await self._rearrange(user, product, name)
+            await self._write_channel(user, product, name)
+        await self._write_posts(user, Post.product == product)
 
     async def rearrange_all(self, user: str) -> None:
         """Do that for all products of a user."""
         async for product in self._db.iterate(Product.of_user(user)):
-            await self.rearrange(user, product.id)
+            for name in CHANNELS:
+                await self._write_channel(user, product.id, name)
+        await self._write_posts(user)
 
     async def view(self, user: str, product: str, name: ChannelName) -> ChannelView:
         """Return when a channel drafts and posts next, and why, as the engine says."""
@@ -97,8 +103,8 @@ class Plans:
         next_slot = None if state.pause_reason else plan.next_slot(self._now())
         return ChannelView(state, next_draft, next_slot, _in_our_words(await self._t.why(user, key, names_workers=False)))
 
-    async def _rearrange(self, user: str, product: str, name: ChannelName, *, paused: bool | None = None) -> None:
-        """Write a channel and its schedule anew, then the schedules of its waiting posts."""
+    async def _write_channel(self, user: str, product: str, name: ChannelName, *, paused: bool | None = None) -> None:
+        """Write a channel and its schedule anew."""
         now = self._now()
 
         async def work(tx: Transaction) -> None:
@@ -110,8 +116,12 @@ class Plans:
             await self._schedule(tx, wanted)
 
         await self._db.transact(work)
-        async for post in self._db.iterate(Post.waiting(product, name)):
-            await self._posts.change(post.user, post.id, _written_anew)
+
+    async def _write_posts(self, user: str, where: Condition[Post] | None = None) -> None:
+        """Write the schedules of waiting posts anew."""
+        async for post in self._db.iterate(Post.waiting(user), where=where):
+            with suppress(NotFound):  # it was deleted meanwhile
+                await self._posts.change(user, post.id, _written_anew)
 
     async def _schedule(self, tx: Transaction, state: ChannelState) -> None:
         """Put the schedule of a channel's drafts into a transaction, or its deletion, and draft at once what is due already."""

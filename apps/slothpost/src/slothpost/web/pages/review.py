@@ -45,11 +45,6 @@ def _is_late(post: Post, now: datetime) -> bool:
 
 
 async def _coming(request: HttpRequest, user: str) -> list[Post]:
-    """Return the approved posts that go out next."""
-    db, coming = slothpost_of(request).db, Post.by_slot(user).since(now_of(request))
-    found: list[Post] = []
-    async for post in db.iterate(coming, where=Post.state == "approved"):
-        found.append(post)
-        if len(found) == MAX_COMING:
-            break
-    return found
+    """Return the approved posts that go out next, and before them those whose time has passed while they are held."""
+    found = await slothpost_of(request).db.query(Post.waiting(user), where=Post.state == "approved", first=MAX_COMING)
+    return list(found.items)
