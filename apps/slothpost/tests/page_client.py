@@ -12,7 +12,7 @@ from web.asking import ask
 
 from slothpost.app import Slothpost
 from slothpost.model import User
-from slothpost.web.app import create_app
+from slothpost.web.app import create_app, web_settings
 from tickler.web import Web
 
 ORIGIN = "http://localhost"
@@ -93,7 +93,7 @@ class PageClient:
 
 def web_of(slothpost: Slothpost) -> Web[User]:
     """Return links and sessions as another process of the installation has them."""
-    return Web(slothpost.t, "slothpost", user=slothpost.users.get)
+    return Web(slothpost.t, "slothpost", user=slothpost.users.get, settings=web_settings(slothpost.settings))
 
 
 async def page_client(slothpost: Slothpost, user: User) -> PageClient:

@@ -102,6 +102,15 @@ async def test_a_link_for_another_device_is_of_the_same_user_and_short_lived(her
     assert (await other.get(f"/sign-in/{code}")).status == 404
 
 
+async def test_who_is_signed_in_stays_so_for_weeks_and_not_for_ever(here: Installation) -> None:
+    """There is no password: each sign-in needs a link that somebody makes."""
+    ada = await page_client(here.app, await here.a_user())
+    here.clock.advance(timedelta(days=60))
+    assert (await ada.get("/")).status == 200
+    here.clock.advance(timedelta(days=31))
+    assert (await ada.get("/")).location == "/sign-in?next=%2F"
+
+
 async def test_signing_out_everywhere_ends_every_session(here: Installation) -> None:
     user = await here.a_user()
     desk, phone = await page_client(here.app, user), await page_client(here.app, user)

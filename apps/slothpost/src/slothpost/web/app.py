@@ -27,6 +27,8 @@ from slothpost.web.webhooks import WEBHOOK_ROUTES
 from tickler.errors import TicklerError
 from tickler.web import Web, WebSettings
 
+SESSION_S = 90 * 86_400  # people come by a link that somebody makes for them, and cannot ask for one each morning
+
 _ERRORS = (SlothpostError, TicklerError, HTTPException, Exception)
 
 
@@ -51,6 +53,7 @@ def web_settings(settings: Settings) -> WebSettings:
         hosts=(*WebSettings().hosts, settings.host),
         https=settings.is_https,
         proxies=settings.proxies,
+        session_s=SESSION_S,
         foreign=("/webhooks", "/tick"),
         probes=("/health/live",),
         bodies={"/webhooks": MAX_BODY_BYTES},
