@@ -27,7 +27,7 @@ def network_settings(x: XStandIn, threads: ThreadsStandIn) -> dict[str, Any]:
     return {
         "allow_networks": ("127.0.0.0/8",),
         "x": XSettings(
-            client_id=x.client_id, api_url=x.url, authorize_url=f"{x.url}/i/oauth2/authorize", site_url=x.url, timeout_s=0.6
+            client_id=x.client_id, api_url=x.url, authorize_url=f"{x.url}/i/oauth2/authorize", site_url=x.url, timeout_s=20.0
         ),
         "threads": ThreadsSettings(
             client_id=threads.client_id,
@@ -35,7 +35,7 @@ def network_settings(x: XStandIn, threads: ThreadsStandIn) -> dict[str, Any]:
             api_url=threads.url,
             authorize_url=f"{threads.url}/oauth/authorize",
             site_url=threads.url,
-            timeout_s=0.6,
+            timeout_s=20.0,
             status_pause_s=0.01,
         ),
     }

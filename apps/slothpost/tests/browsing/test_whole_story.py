@@ -112,7 +112,7 @@ async def test_what_goes_wrong_is_shown_with_what_to_do(served: Served, visit: V
     assert (await here.post(limited)).state == "published"
 
     # An answer that is lost: a person says that it went out.
-    here.x.faults.take_then_hang(1)
+    here.x.faults.take_then_drop(1)
     unclear = await approved("Is it out?")
     await here.for_(2 * MINUTE)
     await ada.open(f"/posts/{unclear.id}")

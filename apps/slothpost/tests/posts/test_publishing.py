@@ -51,7 +51,7 @@ async def test_an_approved_post_goes_out_at_its_slot(anywhere: Installation, nam
 
 async def test_a_post_on_x_whose_answer_is_lost_is_unconfirmed_and_not_sent_again(anywhere: Installation) -> None:
     post = await approved(anywhere)
-    anywhere.x.faults.take_then_hang(1)
+    anywhere.x.faults.take_then_drop(1)
     await anywhere.until(SLOT + timedelta(hours=2))
     unclear = await anywhere.post(post)
     assert (unclear.state, len(anywhere.x.posts)) == ("unconfirmed", 1)
@@ -74,7 +74,7 @@ async def test_an_unclear_post_is_sent_again_when_somebody_has_looked(here: Inst
 
 async def test_a_post_on_threads_whose_answer_is_lost_is_found_by_its_container(anywhere: Installation) -> None:
     post = await approved(anywhere, "threads")
-    anywhere.threads.faults.take_then_hang(1)
+    anywhere.threads.faults.take_then_drop(1)
     await anywhere.until(SLOT + timedelta(minutes=10))
     out = await anywhere.post(post)
     assert (out.state, len(anywhere.threads.posts)) == ("published", 1)
@@ -223,7 +223,7 @@ async def test_a_threads_post_has_the_topic_of_its_channel(here: Installation) -
 async def test_a_token_that_dies_while_an_attempt_is_unclear_leaves_it_to_a_person(here: Installation) -> None:
     """It may be out: if it could be edited, it might go out twice."""
     post = await approved(here, "threads")
-    here.threads.faults.take_then_hang(1)
+    here.threads.faults.take_then_drop(1)
     await here.until(SLOT + timedelta(seconds=30))
     assert (await here.post(post)).state == "publishing"
     here.threads.revoke_all()
@@ -234,7 +234,7 @@ async def test_a_token_that_dies_while_an_attempt_is_unclear_leaves_it_to_a_pers
 
 async def test_an_unclear_attempt_that_nobody_can_ask_about_becomes_unconfirmed_after_its_grace(here: Installation) -> None:
     post = await approved(here, "threads")
-    here.threads.faults.take_then_hang(1)
+    here.threads.faults.take_then_drop(1)
     await here.until(SLOT + timedelta(seconds=30))
     here.threads.faults.fail_before_taking(1_000, on=str((await here.post(post)).container))
     await here.until(SLOT + timedelta(minutes=59))
@@ -245,7 +245,7 @@ async def test_an_unclear_attempt_that_nobody_can_ask_about_becomes_unconfirmed_
 
 async def test_a_duplicate_of_a_post_that_was_sent_again_says_that_the_first_one_is_out(here: Installation) -> None:
     post = await approved(here)
-    here.x.faults.take_then_hang(1)
+    here.x.faults.take_then_drop(1)
     await here.until(SLOT + MINUTE)
     await here.app.review.send_again("ada", post.id, by="Ada")
     await here.for_(MINUTE)
@@ -270,7 +270,7 @@ async def test_a_container_of_another_account_is_not_published(here: Installatio
 async def test_an_unclear_post_is_not_sent_with_another_account(here: Installation) -> None:
     """The container of the first account tells nothing to the second, and may be out."""
     post = await approved(here, "threads")
-    here.threads.faults.take_then_hang(1)
+    here.threads.faults.take_then_drop(1)
     await here.until(SLOT + timedelta(seconds=30))
     other = await here.app.accounts.add("ada", "threads", here.threads.issue_tokens("teapot"))
     await here.app.accounts.use("ada", post.product, "threads", other.id)
