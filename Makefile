@@ -63,6 +63,8 @@ check: $(READY) ## Lint, format, types and import rules
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/mypy conftest.py
+	$(BIN)/mypy apps/pricebook/tests/conftest.py
 	$(BIN)/lint-imports
 
 format: $(READY) ## Put the code into shape

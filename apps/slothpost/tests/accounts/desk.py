@@ -24,7 +24,7 @@ from tickler import Delivery, ManualClock, Tickler
 from tickler.table import OpenTable
 
 BACK = "http://127.0.0.1:8322/accounts/callback"
-TIMEOUT_S = 0.4
+TIMEOUT_S = 1.0
 
 
 def networks_at(x_url: str, threads_url: str, now: Callable[[], datetime]) -> Networks:

@@ -33,7 +33,7 @@ from .model_server import (
 
 MODELS: tuple[DrafterName, ...] = ("anthropic", "openai")
 TEXT = "Dark mode is in Plantlog. The colors follow the system setting."
-TIMEOUT_S = 0.2
+TIMEOUT_S = 0.6
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from slothpost.standins.x import XStandIn
 
 from .network_accounts import ThreadsAccount, XAccount
 
-TIMEOUT_S = 0.4
+TIMEOUT_S = 1.0
 
 
 @pytest.fixture
