@@ -200,8 +200,8 @@ FAILURES: list[tuple[Scripted, str]] = [
     (answering(200, text="[" * 100_000), "answered with something else than its API documents"),
     (answering(200, text=" " * 300_000), "answered with more than 200 KB"),
     (answering(400, text="\xff" * 10), "refused the request with 400"),
-    (never, "did not answer within 0.2 s"),
-    (dripping, "did not answer within 0.2 s"),
+    (never, "did not answer within 0.6 s"),
+    (dripping, "did not answer within 0.6 s"),
     (hanging_up, "broke off its answer"),
 ]
 
