@@ -51,7 +51,13 @@ class History:
     def run(self, steps: int) -> None:
         """Do random things, some of which are refused, and read meanwhile."""
         actions = (
-            [self.open] * 3 + [self.stage] * 5 + [self.seal] * 4 + [self.move] * 2 + [self.cancel] + [self.roll_back] + [self.settle] * 3
+            [self.open] * 3
+            + [self.stage] * 5
+            + [self.seal] * 4
+            + [self.move] * 2
+            + [self.cancel]
+            + [self.roll_back]
+            + [self.settle] * 3
         )
         for _ in range(steps):
             try:
