@@ -851,7 +851,7 @@ async def test_earliest_is_first_over_all_shards(products: Products) -> None:
 
 
 async def test_throttled_writes_and_resets_before_lose_nothing(products: Products, proxy: FaultProxy) -> None:
-    products.put_many_due(100)
+    products.put_many_due(600)  # so many requests that some are reset
     async with products.index(endpoint=proxy.endpoint) as index:
         proxy.throttle_statements, proxy.reset_before = 0.3, 0.2
         found = await claim_all(index, 50)
