@@ -45,6 +45,8 @@ HOSTILE = {
     "fields with fields again and again": NODES % ("asOf { asOf { store product } } " * 100),
     "fragments that double": NODES % "...F0" + fragments(60, lambda n: f"...F{n + 1} ...F{n + 1}") + F60,
     "fragments in circles": NODES % "...F0" + fragments(60, lambda n: f"...F{(n + 1) % 60}"),
+    "fragments in all circles": NODES % "...F0" + fragments(15, lambda n: " ".join(f"...F{m}" for m in range(15))),
+    "fragments that double without an end": NODES % "...F0" + fragments(60, lambda n: f"...F{n + 1} ...F{n + 1}"),
     "fragments that nothing uses": "{ __typename }" + fragments(90, lambda n: f"store product channel ...F{(n + 1) % 90}"),
     "operations": " ".join(f"query Q{n} {{ __typename }}" for n in range(190)),
     "variables": "query (" + " ".join(f"$v{n}: Int" for n in range(190)) + ") { __typename }",

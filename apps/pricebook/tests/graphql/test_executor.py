@@ -13,6 +13,7 @@ from made_prices import AT, MadePrices
 from pricebook.editions.pages import PriceNode, PricePage
 from pricebook.errors import NotFound
 from pricebook.graphql.executor.executor import MAX_FUNCTIONS
+from pricebook.graphql.limits import Limits
 from pricebook.graphql.service import GraphqlRequest
 from pricebook.money import Money
 from query_client import QueryClient
@@ -95,6 +96,14 @@ async def test_what_a_function_cannot_complete_is_completed_by_graphql_core_with
     assert answer["data"]["a"] is None
     assert len(answer["data"]["b"]["nodes"]) == 3  # its last node has no price, either, but nobody asked for it
     assert prices.calls == 2
+
+
+async def test_a_query_that_is_nested_deeper_than_code_may_be_is_run_by_graphql_core() -> None:
+    client = QueryClient(MadePrices(nodes=1), now=AT, limits=Limits(depth=200, cost=10**9))
+    depth = 110
+    data = await client.data("{ basePrices(store: 1) { nodes { " + "asOf { " * depth + "product" + " }" * depth + " } } }")
+    assert data["basePrices"]["nodes"]
+    assert client.graphql.executor.slow_runs.counts == {"no function: IndentationError": 1}
 
 
 async def test_runs_of_graphql_core_are_counted_by_reason_and_logged_ever_less_often(caplog: pytest.LogCaptureFixture) -> None:

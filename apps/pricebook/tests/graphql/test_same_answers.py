@@ -20,7 +20,7 @@ from query_client import SCHEMA, QueryClient
 from random_queries import QueryMaker, RandomQuery
 
 ORDINARY, ALL = 600, 5_000
-ROOMY = Limits(tokens=5_000, aliases=1_000, fields=2_000, document_fields=10_000, comparisons=20_000, cost=10**9)
+ROOMY = Limits(tokens=5_000, aliases=1_000, fields=2_000, document_nodes=10_000, comparisons=20_000, cost=10**9)
 
 # graphql-core leaves coroutines behind where a value beside them is an error, which is a warning when they are collected.
 pytestmark = pytest.mark.filterwarnings("ignore:coroutine .* was never awaited:RuntimeWarning")

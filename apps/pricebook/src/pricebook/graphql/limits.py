@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from graphql import (
     DocumentNode,
@@ -30,7 +30,7 @@ class Limits(Struct, frozen=True):
     depth: int = 12  # of fields in fields, without the introspection
     aliases: int = 50
     fields: int = 500
-    document_fields: int = 2_000  # of all operations and fragments together
+    document_nodes: int = 2_000  # fields and fragments of the whole document
     comparisons: int = 2_000  # of fields that have the same name: see overlaps.py
     operations: int = 20
     mutations: int = 4
@@ -42,6 +42,7 @@ class _Shape(Struct):
     """What a set of fields adds up to."""
 
     depth: int = 0
+    nodes: int = 0  # fields and uses of fragments
     fields: int = 0
     aliases: int = 0
     own_fields: int = 0  # of this level only
@@ -51,12 +52,14 @@ class _Shape(Struct):
     def add(self, other: _Shape) -> None:
         """Add the fields of a fragment to this level."""
         self.depth = max(self.depth, other.depth)
+        self.nodes += 1 + other.nodes
         self.fields += other.fields
         self.aliases += other.aliases
         self.own_fields += other.own_fields
         self._add_flags(other)
 
     def add_field(self, node: FieldNode, inside: _Shape) -> None:
+        self.nodes += 1 + inside.nodes
         self.fields += 1 + inside.fields
         self.aliases += inside.aliases + (node.alias is not None)
         self.own_fields += 1
@@ -79,6 +82,8 @@ class _Measure:
     def __init__(self, document: DocumentNode) -> None:
         self._fragments = {each.name.value: each for each in document.definitions if isinstance(each, FragmentDefinitionNode)}
         self._measured: dict[str, _Shape] = {}
+        self._open: set[str] = set()
+        self.circular: str | None = None  # the name of a fragment that contains itself
 
     def shape(self, selection_set: SelectionSetNode | None) -> _Shape:
         shape = _Shape()
@@ -86,11 +91,10 @@ class _Measure:
             self._add(shape, node)
         return shape
 
-    def all_fields(self, document: DocumentNode) -> int:
-        """Return how many fields all definitions have, each with what its fragments have."""
-        operations = (each for each in document.definitions if isinstance(each, OperationDefinitionNode))
-        within = sum(self.shape(each.selection_set).fields for each in operations)
-        return within + sum(self._fragment(name).fields for name in self._fragments)
+    def all_nodes(self, operations: Sequence[OperationDefinitionNode]) -> int:
+        """Return how many nodes all definitions have, each with those of its fragments. Finds fragments in circles."""
+        within = sum(self.shape(each.selection_set).nodes for each in operations)
+        return within + sum(self._fragment(name).nodes for name in self._fragments)
 
     def _add(self, shape: _Shape, node: SelectionNode) -> None:
         if isinstance(node, FieldNode):
@@ -101,25 +105,32 @@ class _Measure:
             shape.add(self._fragment(node.name.value))
 
     def _fragment(self, name: str) -> _Shape:
-        """Return the shape of a fragment. One that does not exist or contains itself is refused by the validation."""
-        if name not in self._measured:
-            self._measured[name] = _Shape()
-            if name in self._fragments:
-                self._measured[name] = self.shape(self._fragments[name].selection_set)
-        return self._measured[name]
+        """Return the shape of a fragment. One that does not exist is refused by the validation."""
+        if name in self._open:
+            self.circular = name
+        elif name not in self._measured:
+            self._open.add(name)
+            self._measured[name] = self.shape(self._fragments[name].selection_set if name in self._fragments else None)
+            self._open.remove(name)
+        return self._measured.get(name, _Shape())
 
 
 def exceeded_limits(document: DocumentNode, limits: Limits) -> Iterator[GraphQLError]:
     """Return what is too much in a document. Fragments that nothing uses count, too: they are validated all the same."""
-    measure = _Measure(document)
     operations = [each for each in document.definitions if isinstance(each, OperationDefinitionNode)]
     if len(operations) > limits.operations:
         yield refusal("TOO_MANY_OPERATIONS", f"there are {len(operations)} operations: {limits.operations} is the most")
+        return
+    measure = _Measure(document)
+    nodes = measure.all_nodes(operations)
+    if measure.circular is not None:
+        yield refusal("GRAPHQL_VALIDATION_FAILED", f"the fragment {measure.circular!r} contains itself")
+        return
     for operation in operations:
         yield from _exceeded(operation, measure.shape(operation.selection_set), limits)
-    fields = measure.all_fields(document)
-    if fields > limits.document_fields:
-        yield refusal("TOO_MANY_FIELDS", f"there are {_many(fields)} fields in all: {limits.document_fields} is the most")
+    if nodes > limits.document_nodes:
+        text = f"there are {_many(nodes)} fields and fragments in all: {limits.document_nodes} is the most"
+        yield refusal("TOO_MANY_FIELDS", text)
     elif has_more_comparisons(document, limits.comparisons):
         yield refusal("TOO_MANY_FIELDS", "the same fields are there too often: once is enough")
 

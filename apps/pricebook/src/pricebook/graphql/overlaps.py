@@ -35,23 +35,20 @@ class _Counter:
         self._fragments = {each.name.value: each for each in document.definitions if isinstance(each, FragmentDefinitionNode)}
         self._left = limit
 
-    def fields(self, selection_set: SelectionSetNode | None, inside: frozenset[str] = frozenset()) -> _Fields:
+    def fields(self, selection_set: SelectionSetNode | None) -> _Fields:
         found = _Fields()
         if selection_set is not None:
-            self._collect(selection_set, found, inside)
+            self._collect(selection_set, found)
         return found
 
-    def _collect(self, selection_set: SelectionSetNode, found: _Fields, inside: frozenset[str]) -> None:
+    def _collect(self, selection_set: SelectionSetNode, found: _Fields) -> None:
         for node in selection_set.selections:
             if isinstance(node, FieldNode):
-                name = node.alias.value if node.alias else node.name.value
-                found[name].append(self.fields(node.selection_set, inside))
+                found[node.alias.value if node.alias else node.name.value].append(self.fields(node.selection_set))
             elif isinstance(node, InlineFragmentNode):
-                self._collect(node.selection_set, found, inside)
-            elif isinstance(node, FragmentSpreadNode):
-                name = node.name.value
-                if name in self._fragments and name not in inside:
-                    self._collect(self._fragments[name].selection_set, found, inside | {name})
+                self._collect(node.selection_set, found)
+            elif isinstance(node, FragmentSpreadNode) and node.name.value in self._fragments:
+                self._collect(self._fragments[node.name.value].selection_set, found)
 
     def count_within(self, fields: _Fields) -> None:
         for same in fields.values():
@@ -71,7 +68,7 @@ class _Counter:
 
 
 def has_more_comparisons(document: DocumentNode, limit: int) -> bool:
-    """Tell whether a document needs more comparisons than `limit`. It must not have too many fields."""
+    """Tell whether a document needs more comparisons than `limit`. It must have few nodes, and no fragments in circles."""
     counter = _Counter(document, limit)
     try:
         for each in document.definitions:

@@ -18,6 +18,7 @@ from graphql import (
 from graphql.execution.values import get_argument_values, get_variable_values
 from graphql.pyutils import Path, is_awaitable
 from msgspec import Struct
+from msgspec.structs import replace
 
 from pricebook.graphql.cost import Cost
 from pricebook.graphql.executor.bounded_cache import BoundedCache
@@ -42,8 +43,13 @@ class Planned(Struct, frozen=True, eq=False):
 
     @classmethod
     def of(cls, plan: Plan) -> Planned:
-        roots = [field for field in plan.root.fields if field.definition is not None]
-        return cls(plan, Cost(plan), compile_plan(plan) if plan.obstacle is None else None, roots)
+        compiled = None
+        if plan.obstacle is None:
+            try:
+                compiled = compile_plan(plan)
+            except Exception as error:  # such as a query that is nested deeper than code may be
+                plan = replace(plan, obstacle=f"no function: {type(error).__name__}")
+        return cls(plan, Cost(plan), compiled, [field for field in plan.root.fields if field.definition is not None])
 
 
 class Prepared(Struct, frozen=True, eq=False):
