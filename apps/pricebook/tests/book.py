@@ -52,7 +52,7 @@ class Book:
 
     def pass_(self, time: timedelta | None = None) -> None:
         """Let time pass, by default enough for what was sealed to count."""
-        self.clock.advance((time or self.timing.margin).total_seconds())
+        self.clock.advance((self.timing.margin if time is None else time).total_seconds())
 
     async def a_store(self, store: str = "1", prices: Mapping[str, int | None] | None = None, *, tz: str = "UTC") -> str:
         """Make a store with prices of its own, which count and are settled."""

@@ -1,7 +1,6 @@
 """The oracle: prices by painting a time line, second by second, edition after edition. Written from the rules alone.
 
-It knows nothing of rows, heads, slots or settling. It knows what was decided: which prices an edition has, from when on it
-counts, and until when.
+It knows nothing of rows, heads, slots or settling. It knows what was decided: which prices an edition has, and when it counts.
 """
 
 from __future__ import annotations

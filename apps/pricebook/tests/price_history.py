@@ -14,7 +14,7 @@ from painted_prices import Amount, Decision, paint
 from pricebook.editions import transitions
 from pricebook.editions.evaluate import value_at
 from pricebook.editions.settled_row import Settlement, settled_row
-from pricebook.editions.slots import how_to_stage, open_edition
+from pricebook.editions.slots import edition_to_stage, how_to_stage
 from pricebook.editions.timing import Timing
 from pricebook.errors import NotAllowed
 from pricebook.model import Edition, EditionState, Head, PriceKey, Value
@@ -50,15 +50,8 @@ class History:
 
     def run(self, steps: int) -> None:
         """Do random things, some of which are refused, and read meanwhile."""
-        actions = (
-            [self.open] * 3
-            + [self.stage] * 5
-            + [self.seal] * 4
-            + [self.move] * 2
-            + [self.cancel]
-            + [self.roll_back]
-            + [self.settle] * 3
-        )
+        actions = [*[self.open] * 3, *[self.stage] * 5, *[self.seal] * 4, *[self.move] * 2, *[self.settle] * 3]
+        actions += [self.cancel, self.roll_back]
         for _ in range(steps):
             try:
                 self.random.choice(actions)()
@@ -182,7 +175,7 @@ class History:
         return number
 
     def _stage(self, number: int, product: str, value: Value) -> None:
-        slot = open_edition(self.head, number).slot
+        slot = edition_to_stage(self.head, number, instant(self.now - RETENTION)).slot
         key = PriceKey("1", "ALL", "Base", product)
         if how_to_stage(key, value, self.rows[product].get(slot), self.head) is not None:
             self.rows[product][slot] = value

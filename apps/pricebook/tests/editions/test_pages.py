@@ -113,7 +113,7 @@ async def write_something(book: Book, random: Random) -> None:
         numbers = [n for n, each in (await book.head(store)).editions.items() if each.state == "sealed" and each.to_at is MISSING]
         if numbers:
             await book.switch.roll_back(store, random.choice(numbers))
-    book.pass_(timedelta(seconds=random.choice((0, 1, 3))))
+    book.pass_(timedelta(seconds=random.choice((0.001, 1, 3))))
 
 
 async def nothing() -> None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Literal
 from zoneinfo import ZoneInfo
 
@@ -57,10 +58,13 @@ Decide = Callable[[Head], Plan | None]
 
 
 class HeadWrites:
-    def __init__(self, db: OpenTable, now: Now, record: Record | None) -> None:
+    """`within` is how long a write may take: what it decides has to be there before it takes effect."""
+
+    def __init__(self, db: OpenTable, now: Now, record: Record | None, *, within: timedelta) -> None:
         self._db = db
         self._now = now
         self._record = record
+        self._within = within
 
     async def head(self, store: str) -> Head:
         head = await self._db.get(Head.key.id(store))
@@ -76,31 +80,42 @@ class HeadWrites:
         Others may change other editions meanwhile. With `using` it is written when that transaction commits.
         """
         if using is not None:
-            found = await using.get(Head.key.id(store))
-            if found is None:
-                raise NotFound("store")
-            plan = decide(found)
-            if plan is not None:
-                self._add(using, found, action, plan, cause)
-            return plan
+            return await self._add_to(using, store, action, decide, cause)
+        plan: Plan | None = None
         for _ in range(TRIES):
             head = await self.head(store)
+            if plan is not None and plan.after is not None and head.editions.get(plan.number) == plan.after:
+                return plan  # it was written, but too slowly to tell
             plan = decide(head)
-            if plan is None:
-                return None
-            try:
-                await self._write_now(head, action, plan, cause)
-            except (ConditionFailed, TransactionConflict):
-                continue
-            return plan
+            if plan is None or await self._write_now(head, action, plan, cause):
+                return plan
         raise NotAllowed(f"store {store}: others change its editions all the time: try again")
 
-    async def _write_now(self, head: Head, action: Action, plan: Plan, cause: Cause) -> None:
-        if self._record is None and plan.after is not None and _entry(head, plan) is None:
-            await self._db.update(head.key, *_changes(plan), when=_unchanged(plan))
-            return
-        async with self._db.transaction() as tx:
+    async def _add_to(self, tx: Transaction, store: str, action: Action, decide: Decide, cause: Cause) -> Plan | None:
+        head = await tx.get(Head.key.id(store))
+        if head is None:
+            raise NotFound("store")
+        plan = decide(head)
+        if plan is not None:
             self._add(tx, head, action, plan, cause)
+        return plan
+
+    async def _write_now(self, head: Head, action: Action, plan: Plan, cause: Cause) -> bool:
+        """Write a plan. False if the head has changed, or if that takes too long."""
+        try:
+            async with asyncio.timeout(self._within.total_seconds()):
+                if self._record is None and plan.after is not None and _entry(head, plan) is None:
+                    await self._db.update(head.key, *_changes(plan), when=_unchanged(plan))
+                else:
+                    async with self._db.transaction() as tx:
+                        self._add(tx, head, action, plan, cause)
+        except TimeoutError:
+            return False
+        except (ConditionFailed, TransactionConflict) as error:
+            if error.name != repr(head.key):
+                raise  # it is of what is recorded with it
+            return False
+        return True
 
     def _add(self, tx: Transaction, head: Head, action: Action, plan: Plan, cause: Cause) -> None:
         tx.update(head.key, *_changes(plan), when=_unchanged(plan))

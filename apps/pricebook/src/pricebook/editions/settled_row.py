@@ -54,7 +54,8 @@ def settled_row(values: Values, settlement: Settlement) -> SettledRow:
         else:
             _insert(left, edition.from_at, value, edition)
     needed = _needed(left, settlement.horizon)
-    past = {slot: value for slot, value in left.items() if value.edition is MISSING and slot not in needed}
+    old = {slot: value for slot, value in left.items() if slot < settlement.horizon and value.edition is MISSING}
+    past = {slot: value for slot, value in old.items() if slot not in needed}
     return SettledRow({slot: value for slot, value in left.items() if slot not in past}, past)
 
 

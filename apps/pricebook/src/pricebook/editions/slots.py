@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any, NamedTuple
 
 from pricebook.editions.transitions import ever_counts
@@ -19,10 +20,23 @@ class StagedWrite(NamedTuple):
 
 
 def open_edition(head: Head, number: int) -> Edition:
-    """Return an edition to which prices can be staged."""
+    """Return an edition that is neither sealed nor cancelled."""
     edition = head.editions.get(number)
     if edition is None or edition.state != "open" or edition.to_at is not MISSING:
         raise NotAllowed(f"edition {number} of store {head.store} is not open: open another one")
+    return edition
+
+
+def edition_to_stage(head: Head, number: int, oldest: datetime) -> Edition:
+    """Return an edition to which prices can be staged.
+
+    Not one whose rows would name an instant before `oldest`, of which rows have given up what counted then.
+    """
+    edition = open_edition(head, number)
+    if edition.slot < oldest:
+        raise NotAllowed(
+            f"edition {number} of store {head.store} is for {edition.slot.isoformat()}, which is long past: open another one"
+        )
     return edition
 
 

@@ -11,9 +11,9 @@ from typing import TypeVar
 from msgspec import Struct
 
 from pricebook.editions.head_writes import Cause, HeadWrites, Plan
-from pricebook.editions.slots import how_to_stage, open_edition
+from pricebook.editions.slots import edition_to_stage, how_to_stage, open_edition
 from pricebook.editions.storage import Storage
-from pricebook.editions.timing import whole_milliseconds
+from pricebook.editions.timing import Now, Timing, whole_milliseconds
 from pricebook.errors import InvalidField, NotAllowed
 from pricebook.model import Head, PriceKey, PriceRow, Value
 from pricebook.money import Money
@@ -58,7 +58,9 @@ class Staged(Struct, frozen=True):
 
 
 class Staging:
-    def __init__(self, storage: Storage, writes: HeadWrites) -> None:
+    def __init__(self, storage: Storage, writes: HeadWrites, now: Now, timing: Timing) -> None:
+        self._now = now
+        self._timing = timing
         self._storage = storage
         self._db = storage.db
         self._writes = writes
@@ -80,7 +82,7 @@ class Staging:
     async def _prepare(self, store: str, number: int, batch: Sequence[tuple[PriceKey, Value]]) -> Head:
         """Check that the edition is open, and let its head know the channels of a batch, and when prices of it end."""
         head = await self._writes.head(store)
-        edition = open_edition(head, number)
+        edition = edition_to_stage(head, number, self._now() - self._timing.retention)
         channels = {key.channel for key, _ in batch} - head.channels
         untils = {value.until for _, value in batch if isinstance(value.until, datetime)} - set(edition.untils)
         if not channels and not untils:

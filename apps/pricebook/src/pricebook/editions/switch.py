@@ -44,9 +44,9 @@ class Switch:
         self._db = db
         self._now: Now = lambda: whole_milliseconds(now())
         self._timing = timing or Timing()
-        self._writes = HeadWrites(db, self._now, record)
+        self._writes = HeadWrites(db, self._now, record, within=self._timing.longest_write)
         storage = Storage(db)
-        self._staging = Staging(storage, self._writes)
+        self._staging = Staging(storage, self._writes, self._now, self._timing)
         self._settlements = Settlements(storage, self._writes, self._now, self._timing)
         self._points = PointInTime(db, self._now, self._timing)
         self._retraction = Retraction(db, self._points)

@@ -27,6 +27,11 @@ class Timing(Struct, frozen=True):
     fresh: timedelta = timedelta(seconds=60)  # rows are read consistently for so long after an edition was sealed
     retention: timedelta = timedelta(days=1)  # of former prices in rows, and so of cursors
 
+    @property
+    def longest_write(self) -> timedelta:
+        """How long a write of a head may take before it is decided anew."""
+        return max(self.margin / 2, timedelta(milliseconds=250))
+
 
 def whole_milliseconds(at: datetime) -> datetime:
     """Return an instant in UTC without what is below a millisecond: the instants of prices are whole milliseconds."""

@@ -1,0 +1,1 @@
+"""Loading a catalogue: all stores and prices of a new table at once."""
