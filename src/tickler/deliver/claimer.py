@@ -113,7 +113,6 @@ class Claimer:
             self.last_claim_at = now_ms
             self._dispatcher.shortage.claimed(taken)
         self._listeners.round_ended(now_ms, loop.time() - began, taken)
-        await asyncio.sleep(0)  # attempts begin before the next claim
         return taken
 
     async def _take(self, answer: Awaitable[list[Claim]]) -> int:

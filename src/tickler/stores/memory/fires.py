@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from itertools import islice
 from operator import attrgetter
@@ -35,6 +36,7 @@ class MemoryFires:
         self._index = index
 
     async def claim(self, request: ClaimRequest) -> list[Claim]:
+        await asyncio.sleep(0)  # a store waits for its answer: attempts begin before the next claim
         tables = self._tables
         others = request.except_owners
         due = self._index.due(

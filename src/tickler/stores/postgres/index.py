@@ -163,10 +163,12 @@ class PostgresIndex(SqlIndexReads):
     async def apply(self, connection: Connection, result: AdvancePlan) -> None:
         if result.moved:
             await connection.execute(self._database.sql(ADVANCE), result.moved, result.moved_to)
-        if result.finished or result.problems:
-            await self._take_out(connection, result)
+        await self.take_out(connection, result)
 
-    async def _take_out(self, connection: Connection, result: AdvancePlan) -> None:
+    async def take_out(self, connection: Connection, result: AdvancePlan) -> None:
+        """Take rows out of the index that are finished or do not read, and put them aside."""
+        if not result.finished and not result.problems:
+            return
         lacking = await records.known_zones(connection, self._database, lacking_zones(result.problems))
         if lacking:
             raise WorkerUnfit(lacking)

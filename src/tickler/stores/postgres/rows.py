@@ -161,7 +161,7 @@ async def copied(
     return True
 
 
-def transposed(records: Sequence[Sequence[object]]) -> list[list[object]]:
+def transposed(records: Iterable[Sequence[object]]) -> list[list[object]]:
     """Turn rows into columns, as `unnest` takes them."""
     return [list(column) for column in zip(*records, strict=True)]
 

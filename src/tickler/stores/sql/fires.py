@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from operator import attrgetter
 from typing import Any, NamedTuple
 
@@ -15,9 +15,10 @@ from tickler.model.schedule import Id
 from tickler.stores.sql.database import NO_LIMIT, Database
 
 FIRE = "f.id, f.owner, f.key, f.nominal_at, f.opened_at, f.attempt, f.state, f.deliver_after, f.worker, f.reason"
-fire_columns = attrgetter(
-    "id", "owner", "key", "nominal_at", "opened_at", "attempt", "state", "deliver_after", "holder", "reason"
-)
+of_fire = attrgetter("id", "owner", "key", "nominal_at")
+of_claim = attrgetter("opened_at", "attempt", "state", "deliver_after", "holder", "reason")  # alike in all that a claim leases
+of_place = attrgetter("owner", "key", "id")
+of_lease = attrgetter("holder", "attempt")
 
 # The guard of every change to a leased fire; the column `worker` holds the lease token too.
 SAME_LEASE = "f.owner = {owner} AND f.key = {key} AND f.id = {id} AND f.worker = {worker} AND f.attempt = {attempt}"
@@ -63,6 +64,19 @@ def lease_of(fire: Fire, deliver_after: int | None = None, reason: str | None = 
 def settled_lease(settlement: Settlement, fire: Fire, now_ms: int) -> Lease:
     deliver_after = now_ms if settlement.deliver_after is None else settlement.deliver_after
     return lease_of(fire, deliver_after, settled_reason(settlement))
+
+
+def fire_columns(fire: Fire) -> tuple[object, ...]:
+    """Return the columns `FIRE` of a row."""
+    return (*of_fire(fire), *of_claim(fire))
+
+
+def grouped(fires: Iterable[Fire], in_common: Callable[[Fire], tuple[object, ...]]) -> dict[tuple[Any, ...], list[Fire]]:
+    """Return fires by what they have in common. A statement takes that once: an array or JSON costs by the element."""
+    groups: dict[tuple[object, ...], list[Fire]] = {}
+    for fire in fires:
+        groups.setdefault(in_common(fire), []).append(fire)
+    return groups
 
 
 def read_fire(row: Iterable[Any]) -> Fire:

@@ -20,7 +20,20 @@ from tickler.index.advance import ROW_FORMAT
 from tickler.model.fire import MANUALLY, RELEASED, Claim, DueItem, Entry, Extension, Fire, Health, Settlement
 from tickler.model.schedule import Id
 from tickler.stores.sql import fires as sql_fires
-from tickler.stores.sql.fires import FIRE, IS_OVER, SAME_LEASE, SETTLED, fire_columns, lease_of, read_fire, settled_lease
+from tickler.stores.sql.fires import (
+    FIRE,
+    IS_OVER,
+    SAME_LEASE,
+    SETTLED,
+    grouped,
+    lease_of,
+    of_claim,
+    of_fire,
+    of_lease,
+    of_place,
+    read_fire,
+    settled_lease,
+)
 from tickler.stores.sqlite import rows, schedules
 from tickler.stores.sqlite.due import read_due
 from tickler.stores.sqlite.index import SqliteIndex, apply
@@ -29,9 +42,10 @@ _OTHER_OWNERS = "AND f.owner NOT IN (SELECT value FROM json_each(?))"
 _HEAD_START = f"AND (f.reason IS NULL OR f.reason NOT LIKE '{RELEASED}%' OR f.deliver_after <= ?)"
 _NEWER_IS_DUE = "SELECT 1 FROM tickler_index WHERE has_target = 1 AND next_fire_at <= ? AND format > ? LIMIT 1"
 
+# What the fires of a claim have in common is bound once, and not read from JSON for each of them.
 OPEN = f"""
-    INSERT INTO tickler_fires (id, owner, key, nominal_at, opened_at, attempt, state, deliver_after, worker, reason)
-    SELECT {rows.from_json(10)} FROM json_each(?) WHERE true ON CONFLICT DO NOTHING
+    INSERT INTO tickler_fires (opened_at, attempt, state, deliver_after, worker, reason, id, owner, key, nominal_at)
+    SELECT ?, ?, ?, ?, ?, ?, {rows.from_json(4)} FROM json_each(?) WHERE true ON CONFLICT DO NOTHING
 """
 _BUSY = f"""
     SELECT DISTINCT s.owner, s.key FROM {rows.WANTED}
@@ -50,7 +64,7 @@ _OF_LEASE = "WHERE " + re.sub(r"{(\w+)}", r":\1", SAME_LEASE)
 _CANCEL = "DELETE FROM tickler_fires WHERE owner = ? AND key = ? AND id = ?"
 _ALL_DONE = f"""
     DELETE FROM tickler_fires
-    WHERE (owner, key, id, worker, attempt) IN (SELECT {rows.from_json(5)} FROM json_each(?))
+    WHERE (owner, key, id) IN (SELECT {rows.from_json(3)} FROM json_each(?)) AND worker = ? AND attempt = ?
 """
 _EXTEND = f"UPDATE tickler_fires AS f SET deliver_after = :deliver_after {_OF_LEASE}"
 _SETTLE = {
@@ -171,7 +185,7 @@ class SqliteFires(sql_fires.SqlFireReads):
 
     async def open(self, fire: Fire, entry: Entry | None = None, *, expires_at: int = 0, using: object = None) -> bool:
         def work(connection: sqlite3.Connection) -> bool:
-            if not _can_open(connection, fire) or connection.execute(OPEN, (as_parameter([fire]),)).rowcount == 0:
+            if not _can_open(connection, fire) or _open(connection, [fire]) == 0:
                 return False
             rows.record(connection, [] if entry is None else [entry], expires_at)
             return True
@@ -224,19 +238,23 @@ class SqliteFires(sql_fires.SqlFireReads):
         return await self._connection.write(lambda connection: connection.execute(_PRUNE, (now_ms, limit)).rowcount)
 
 
-def as_parameter(fires: Sequence[Fire]) -> str:
-    """Return the parameter of `OPEN`."""
-    return rows.as_json([fire_columns(fire) for fire in fires])
-
-
 def _can_open(connection: sqlite3.Connection, fire: Fire) -> bool:
     known, is_open = connection.execute(_CAN_OPEN, (*fire.schedule_id, *fire.schedule_id, fire.id)).fetchone()
     return bool(known and not is_open)
 
 
+def _open(connection: sqlite3.Connection, fires: Sequence[Fire]) -> int:
+    """Open fires, and return how many were not open already."""
+    groups = grouped(fires, of_claim).items()
+    return sum(
+        connection.execute(OPEN, (*in_common, rows.as_json([of_fire(fire) for fire in group]))).rowcount
+        for in_common, group in groups
+    )
+
+
 def _opened(connection: sqlite3.Connection, fires: Sequence[Fire]) -> set[str]:
     """Open fires, and return the ids of those that were not open already."""
-    if not fires or connection.execute(OPEN, (as_parameter(fires),)).rowcount == len(fires):
+    if _open(connection, fires) == len(fires):
         return {fire.id for fire in fires}
     return {fire.id for fire in fires if _get(connection, fire.id) == fire}
 
@@ -247,8 +265,9 @@ def _settle_all(connection: sqlite3.Connection, owed: Sequence[tuple[Settlement,
         return []
     if all(each.then == "done" for each, _ in owed):  # the usual case, faster in one statement
         connection.execute("SAVEPOINT settling")
-        leases = [(fire.owner, fire.key, fire.id, fire.holder, fire.attempt) for _, fire in owed]
-        if connection.execute(_ALL_DONE, (rows.as_json(leases),)).rowcount == len(owed):
+        groups = grouped((fire for _, fire in owed), of_lease).items()
+        done = ((rows.as_json([of_place(fire) for fire in fires]), *held) for held, fires in groups)
+        if sum(connection.execute(_ALL_DONE, each).rowcount for each in done) == len(owed):
             connection.execute("RELEASE settling")
             return []
         connection.execute("ROLLBACK TO settling")
