@@ -8,13 +8,12 @@ from contextlib import asynccontextmanager
 from typing import Any
 from urllib.parse import urlencode
 
-from graphql import GraphQLSchema
 from web.asking import Got, ask
 
 from book import Book
 from pricebook.access.caller import Role
 from pricebook.model import pricebook
-from pricebook.web.app import WebApp, create_app
+from pricebook.web.app import MAX_BODY, Site, WebApp, create_app
 from tickler import ManualClock, connect
 from tickler.web import WebSettings
 
@@ -53,8 +52,10 @@ class GraphqlServer:
 
 
 @asynccontextmanager
-async def serving(url: str, clock: ManualClock, *, schema: GraphQLSchema | None = None) -> AsyncIterator[GraphqlServer]:
+async def serving(
+    url: str, clock: ManualClock, *, rate: float = 10_000, site: Site | None = None
+) -> AsyncIterator[GraphqlServer]:
     async with connect(url, clock=clock) as t, pricebook.connect(t) as db:
         book = Book(db, clock)
-        settings = WebSettings(rate=10_000, max_body=100_000)
-        yield GraphqlServer(create_app(t, book.prices, settings=settings, schema=schema), book)
+        settings = WebSettings(rate=rate, max_body=MAX_BODY)
+        yield GraphqlServer(create_app(t, book.prices, settings=settings, site=site), book)

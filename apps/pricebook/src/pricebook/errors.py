@@ -19,6 +19,14 @@ class NotAllowed(PricebookError):
     """What was asked for does not fit the present state."""
 
 
+class LacksRole(NotAllowed):
+    """The caller may not do this at all."""
+
+    def __init__(self, role: str) -> None:
+        super().__init__(f"this token lacks the role {role!r}: use one that has it")
+        self.role = role
+
+
 class InvalidField(PricebookError):
     """A field has a value that cannot be used."""
 

@@ -8,14 +8,12 @@ from typing import Any
 import pytest
 import strawberry
 
-from graphql_server import serving
 from made_prices import AT, MadePrices
 from pricebook.access.caller import Caller
 from pricebook.graphql.context import RequestContext
 from pricebook.graphql.schema import build_schema
 from pricebook.graphql.service import Graphql, GraphqlRequest
 from pricebook.graphql.types import Info
-from tickler import ManualClock
 
 done: list[str] = []
 
@@ -65,12 +63,3 @@ async def test_there_are_four_mutations_in_a_request_at_most() -> None:
     found = await answer(Graphql(SCHEMA), five, "edit")
     assert found["errors"][0]["extensions"]["code"] == "TOO_MANY_MUTATIONS"
     assert done == []
-
-
-async def test_a_mutation_by_get_is_refused(clock: ManualClock) -> None:
-    async with serving("memory://", clock, schema=SCHEMA) as server:
-        await server.sign_in("edit")
-        got = await server.get('mutation { note(text: "1") }')
-        assert (got.status, got.headers["allow"]) == (405, "POST")
-        assert done == []
-        assert json.loads((await server.post('mutation { note(text: "1") }')).body)["data"] == {"note": "1"}

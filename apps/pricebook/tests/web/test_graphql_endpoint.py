@@ -70,10 +70,23 @@ async def test_clients_that_know_the_media_type_of_graphql_get_it_and_a_status_t
         (b'{"variables": {}}', "missing required field `query`"),
         (b'{"query": "{ __typename }", "variables": []}', "variables"),
         (b'{"query": "\xff"}', "send JSON such as"),
+        (b'{"query": "{ __typename }", "variables": {"store": "\\ud800"}}', "send JSON such as"),
+        (b'{"query": "{ __typename }", "variables": ' + b"[" * 50_000, "send JSON such as"),
         (b"[" * 50_000, "several operations cannot be sent at once"),
         (b'[{"query": "{ __typename }"}, {"query": "{ __typename }"}]', "several operations cannot be sent at once"),
     ],
-    ids=["empty", "cut off", "a number", "no query", "a list of variables", "no text", "brackets", "a batch"],
+    ids=[
+        "empty",
+        "cut off",
+        "a number",
+        "no query",
+        "a list of variables",
+        "no text",
+        "half a character",
+        "deep",
+        "brackets",
+        "a batch",
+    ],
 )
 async def test_what_is_no_request_is_refused_with_an_example(server: GraphqlServer, body: bytes, says: str) -> None:
     got = await server.send(body)

@@ -7,7 +7,8 @@ import pytest
 from graphql_server import serving
 from pricebook.access.caller import Caller
 from pricebook.errors import InvalidField
-from pricebook.web.tokens import PriceToken, caller_of
+from pricebook.web.app import Site
+from pricebook.web.tokens import PROGRAMS, PriceToken, caller_of
 from tickler import ManualClock
 from tickler.web import Visitor
 
@@ -28,12 +29,38 @@ async def test_a_token_needs_a_role_and_stores(clock: ManualClock) -> None:
         assert text.startswith(f"pb_{id}_")
 
 
+async def test_tokens_are_listed_without_their_texts(clock: ManualClock) -> None:
+    async with serving("memory://", clock) as server:
+        tokens = server.app.tokens
+        issued = {(await tokens.issue(f"till {n}", ["read"], [str(n)]))[0] for n in range(102)}
+        listed = await tokens.list()
+        assert {token.id for token in listed} == issued
+        assert {(token.name, token.stores) for token in listed} == {(f"till {n}", (str(n),)) for n in range(102)}
+
+
 def test_the_caller_of_a_token_has_its_roles_and_stores() -> None:
     token = PriceToken(id="0123456789abcdef", scopes=("read", "edit"), stores=("10", "2"), name="a till")
-    caller = caller_of(Visitor(user=token.id, token=token))
+    caller = caller_of(Visitor(user=Caller(PROGRAMS, frozenset()), token=token))
     assert caller == Caller(token.id, frozenset({"read", "edit"}), ("10", "2"))
     assert [caller.may_see(store) for store in ("10", "101", "2", "1", "30")] == [True, True, True, False, False]
 
 
-def test_who_has_no_token_has_no_roles() -> None:
-    assert caller_of(Visitor(user="somebody")).roles == frozenset()
+def test_the_caller_of_a_session_is_the_person() -> None:
+    person = Caller("anna", frozenset({"read"}), ("1",))
+    assert caller_of(Visitor(user=person)) == person
+
+
+async def test_a_person_with_a_session_asks_as_a_program_does(clock: ManualClock) -> None:
+    people = {"anna": Caller("anna", frozenset({"read"}), ("1",))}
+
+    async def find(subject: str) -> Caller | None:
+        return people.get(subject)
+
+    async with serving("memory://", clock, site=Site(find_person=find)) as server:
+        await server.book.a_store("1", {"P1": 1999})
+        cookie = (await server.app.web.sessions.cookie_for("anna")).partition(";")[0]
+        query = '{ basePrices(store: "1") { nodes { product } } }'
+        assert (await server.post(query, cookie=cookie)).status == 200
+        assert (await server.post(query, cookie=cookie, origin="https://elsewhere.example")).status == 403
+        del people["anna"]
+        assert (await server.post(query, cookie=cookie)).status == 401

@@ -6,7 +6,7 @@ from typing import Literal, get_args
 
 from msgspec import Struct
 
-from pricebook.errors import NotAllowed, NotFound
+from pricebook.errors import LacksRole, NotFound
 
 Role = Literal["read", "edit", "approve"]
 ROLES: tuple[Role, ...] = get_args(Role)
@@ -28,7 +28,7 @@ class Caller(Struct, frozen=True):
 
     def require(self, role: Role) -> None:
         if role not in self.roles:
-            raise NotAllowed(f"this token lacks the role {role!r}: use one that has it")
+            raise LacksRole(role)
 
     def require_store(self, store: str) -> None:
         """Refuse a store of somebody else as if it did not exist."""

@@ -16,12 +16,13 @@ AsOfKey = tuple[PriceKey, datetime]
 
 
 class RequestContext:
-    """One request. `now` is its instant."""
+    """One request. `now` is its instant, and `request` its id, for the audit."""
 
-    def __init__(self, prices: PriceReader, caller: Caller, now: datetime) -> None:
+    def __init__(self, prices: PriceReader, caller: Caller, now: datetime, *, request: str = "") -> None:
         self.prices = AllowedPrices(prices, caller)
         self.caller = caller
         self.now = now
+        self.request = request
         self.as_of: Batch[AsOfKey, PriceNode | None] = Batch(self._read_as_of)
 
     async def _read_as_of(self, keys: Sequence[AsOfKey]) -> list[PriceNode | Exception | None]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from graphql import GraphQLError
@@ -14,23 +13,19 @@ from pricebook.graphql.context import RequestContext
 from pricebook.graphql.executor.executor import Prepared
 from pricebook.graphql.service import GraphqlAnswer, refused
 from pricebook.graphql.versions import etag_of, stores_of
-from pricebook.web.context import Context, HttpRequest, context_of
+from pricebook.web.context import HttpRequest, context_of, graphql_context
 from pricebook.web.graphql_request import read_body, read_query
-from pricebook.web.tokens import caller_of
 from tickler.errors import TicklerError
 from tickler.web import Refused
 
 JSON = "application/json"
 GRAPHQL_JSON = "application/graphql-response+json"
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-
 
 @route("/graphql", http_method=[HttpMethod.GET, HttpMethod.POST], status_code=200)
 async def graphql(request: HttpRequest) -> Response[bytes]:
     """Run an operation. A query by GET about the prices of stores has an ETag, which changes when they do."""
-    shared = context_of(request)
-    caller = caller_of(shared.web.visitor(request.scope))
+    shared, context = context_of(request), graphql_context(request)
     is_get = request.method == "GET"
     try:
         sent = read_query(request.scope["query_string"]) if is_get else read_body(await _json_body(request))
@@ -41,7 +36,6 @@ async def graphql(request: HttpRequest) -> Response[bytes]:
         return _response(request, prepared)
     if is_get and not prepared.is_query:
         raise Refused(405, "send mutations by POST: an address must change nothing", headers={"allow": "POST"})
-    context = RequestContext(shared.prices, caller, _now(shared))
     etag = await _etag(prepared, context) if is_get else None
     if etag is None:
         return _response(request, await shared.graphql.run(prepared, context))
@@ -82,7 +76,3 @@ def _response(
     accepts = GRAPHQL_JSON in request.headers.get("accept", "")
     code = status or (400 if answer.is_refused and accepts else 200)
     return Response(answer.body, status_code=code, media_type=GRAPHQL_JSON if accepts else JSON, headers=headers)
-
-
-def _now(shared: Context) -> datetime:
-    return _EPOCH + timedelta(milliseconds=shared.t.now_ms())

@@ -9,6 +9,8 @@ from pricebook.errors import InvalidField
 from tickler.web import BearerToken, BearerTokens, Visitor
 
 TOKEN_PREFIX = "pb"  # noqa: S105  # not a secret: the text of every token begins with it
+PROGRAMS = ":programs"
+"""The subject of all tokens. No person has such an id."""
 MAX_PREFIXES = 100
 MAX_PREFIX_LENGTH = 64
 
@@ -36,15 +38,22 @@ class PriceTokens:
         token, text = await self._tokens.create(PriceToken(scopes=tuple(roles), stores=tuple(stores), name=name))
         return token.id, text
 
+    async def list(self) -> list[PriceToken]:
+        """Return all tokens, by id, without their texts."""
+        page = await self._tokens.list()
+        found = page.items
+        while page.next is not None:
+            page = await self._tokens.list(after=page.next)
+            found += page.items
+        return found
+
     async def revoke(self, id: str) -> bool:
         """Return whether there was such a token."""
         return await self._tokens.revoke(id)
 
 
-def caller_of(visitor: Visitor[str]) -> Caller:
-    """Return who calls. Without a valid token nobody does: 401."""
-    user = visitor.require()
+def caller_of(visitor: Visitor[Caller]) -> Caller:
+    """Return who calls: a program with a token, or a person with a session. Anybody else is refused with 401."""
+    person = visitor.require()
     token = visitor.token
-    if not isinstance(token, PriceToken):
-        return Caller(user, frozenset())
-    return Caller(token.id, frozenset(token.scopes), token.stores)
+    return Caller(token.id, frozenset(token.scopes), token.stores) if isinstance(token, PriceToken) else person
