@@ -42,8 +42,7 @@ class Site(Struct, frozen=True, eq=False, kw_only=True):
     routes: tuple[Any, ...] = ()
     assets: Assets | None = None
     error_page: ErrorPage | None = None
-    find_person: ErrorPage = Callable[[Mapping[str, Any], Refused], str | None]
-FindPerson = nobody
+    find_person: FindPerson = nobody
 
 
 class WebApp(Struct, frozen=True, eq=False):

@@ -7,7 +7,7 @@ import logging
 from litestar.exceptions import HTTPException
 
 from pricebook.errors import InvalidCursor, InvalidField, LacksRole, NotAllowed, NotFound
-from tickler.errors import ConditionFailed, InvalidInput, InvalidWhen, StoreUnavailable, TransactionConflict, VersionConflict
+from tickler.errors import ConditionFailed, InvalidInput, StoreUnavailable, TransactionConflict, VersionConflict
 from tickler.web import Refused
 
 log = logging.getLogger("pricebook.web")
@@ -28,8 +28,6 @@ def refused_of(error: Exception, request: str = "") -> Refused:
             return Refused(409, str(error))
         case InvalidField():
             return Refused(422, error.reason, error.field)
-        case InvalidWhen():
-            return Refused(422, str(error), error.field)
         case InvalidCursor() | InvalidInput():
             return Refused(422, str(error))
         case TransactionConflict() | ConditionFailed() | VersionConflict():
