@@ -1,5 +1,25 @@
 """What pricebook keeps: one table, and the entities in it."""
 
+from pricebook.model.bulk_job import (
+    BulkActor,
+    BulkChunk,
+    BulkCounts,
+    BulkFailure,
+    BulkFormat,
+    BulkJob,
+    BulkOptions,
+    BulkUpload,
+)
+from pricebook.model.audit import AuditedPrice, AuditEntry
+from pricebook.model.change_set import (
+    NO_COMBINATION,
+    ChangeLine,
+    ChangeProgress,
+    ChangeSet,
+    ChangeSetState,
+    ChangeStore,
+    ChangeStoreState,
+)
 from pricebook.model.head import Edition, EditionState, Head, Store, UnsettledEdition
 from pricebook.model.past import Past, PastCombinationPrice, PastPrice, past_of
 from pricebook.model.price import (
@@ -19,7 +39,24 @@ from pricebook.model.table import pricebook
 
 __all__ = [
     "ALL",
+    "NO_COMBINATION",
     "PRICE_TYPES",
+    "AuditEntry",
+    "AuditedPrice",
+    "ChangeLine",
+    "ChangeProgress",
+    "ChangeSet",
+    "ChangeSetState",
+    "ChangeStore",
+    "ChangeStoreState",
+    "BulkActor",
+    "BulkChunk",
+    "BulkCounts",
+    "BulkFailure",
+    "BulkFormat",
+    "BulkJob",
+    "BulkOptions",
+    "BulkUpload",
     "CombinationPrice",
     "Edition",
     "EditionState",

@@ -1,0 +1,90 @@
+"""Keeps uploads in the table, in compressed chunks, so that any process can read them."""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+import zlib
+from collections.abc import AsyncIterator
+from contextlib import suppress
+from datetime import datetime
+
+from pricebook.bulk.limits import BulkLimits
+from pricebook.errors import InvalidField
+from pricebook.model import BulkChunk, BulkUpload
+from tickler.errors import TicklerError
+from tickler.table import OpenTable
+
+LEVEL = 1  # of compression: prices get about five times smaller with it, and not much more with others
+DELETED_AT_A_TIME = 25
+
+
+class Uploads:
+    def __init__(self, db: OpenTable, limits: BulkLimits) -> None:
+        self._db = db
+        self._limits = limits
+
+    async def store(self, source: AsyncIterator[bytes], expires_at: datetime) -> BulkUpload:
+        """Keep a stream. If it breaks off nothing is kept; what a killed process leaves expires."""
+        upload = _Upload(secrets.token_hex(16), hashlib.sha256())
+        try:
+            async for piece in source:
+                self._check(upload.take(piece))
+                while len(upload.held) >= self._limits.chunk:
+                    await self._put(upload, self._limits.chunk, expires_at)
+            if upload.held:
+                await self._put(upload, len(upload.held), expires_at)
+        except BaseException:
+            with suppress(TicklerError):  # the error that is raised is the one to see
+                await self.delete(upload.done())
+            raise
+        return upload.done()
+
+    async def read(self, upload: BulkUpload) -> AsyncIterator[bytes]:
+        for number in range(upload.chunks):
+            chunk = await self._db.get(BulkChunk.key.id(upload.id, number), consistent=True)
+            if chunk is None:
+                raise InvalidField("file", "is not kept any more: upload it again")
+            yield zlib.decompress(chunk.data)
+
+    async def delete(self, upload: BulkUpload) -> None:
+        for first in range(0, upload.chunks, DELETED_AT_A_TIME):
+            numbers = range(first, min(first + DELETED_AT_A_TIME, upload.chunks))
+            await self._db.delete_many([BulkChunk.key.id(upload.id, number) for number in numbers])
+
+    async def _put(self, upload: _Upload, size: int, expires_at: datetime) -> None:
+        data = zlib.compress(bytes(upload.held[:size]), LEVEL)
+        number, upload.chunks = upload.chunks, upload.chunks + 1  # first, so that one whose answer is lost is deleted, too
+        await self._db.put(BulkChunk(upload=upload.id, number=number, data=data, expires_at=expires_at))
+        del upload.held[:size]
+
+    def _check(self, size: int) -> None:
+        if size > self._limits.size:
+            raise InvalidField("file", f"is larger than {self._limits.size:,} bytes: split it into several")
+
+
+class _Upload:
+    """What has arrived so far. Only what is less than a chunk is held."""
+
+    def __init__(self, id: str, hasher: hashlib._Hash) -> None:
+        self.id = id
+        self.chunks = 0
+        self.held = bytearray()
+        self._hasher = hasher
+        self._size = 0
+        self._line_ends = 0
+        self._ends_line = True
+
+    def take(self, piece: bytes) -> int:
+        """Return the size so far."""
+        if piece:
+            self.held += piece
+            self._hasher.update(piece)
+            self._size += len(piece)
+            self._line_ends += piece.count(b"\n")
+            self._ends_line = piece.endswith(b"\n")
+        return self._size
+
+    def done(self) -> BulkUpload:
+        lines = self._line_ends + (not self._ends_line)
+        return BulkUpload(id=self.id, chunks=self.chunks, size=self._size, lines=lines, digest=self._hasher.hexdigest())
