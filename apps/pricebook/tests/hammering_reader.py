@@ -8,7 +8,8 @@ import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
-from reading_traversal import Traversals
+from lagging_reads import let_reads_lag
+from reading_traversal import FrozenClock, Traversals
 
 from book import table_url
 from pricebook.editions.reading import Prices
@@ -16,12 +17,17 @@ from pricebook.model import pricebook
 
 
 async def main(url: str, products: str, until: str) -> None:
+    """Each traversal has one instant, and looks at some of its prices across stores, too."""
     async with pricebook.connect(table_url(url)) as db:
-        reader = Traversals(Prices(db, lambda: datetime.now(UTC)), "1", int(products))
+        if url.startswith("dynamodb"):
+            let_reads_lag(db.engine)
+        clock = FrozenClock(lambda: datetime.now(UTC))
+        reader = Traversals(Prices(db, clock.now), "1", int(products), clock=clock)
         while not Path(until).exists():
             await reader.finish()
+            await reader.look_across()
             await asyncio.sleep(0)
-    seen = {"done": reader.done, "versions": len(reader.versions), "mixtures": reader.mixtures}
+    seen = {"done": reader.done, "across": reader.across, "versions": len(reader.versions), "mixtures": reader.mixtures}
     sys.stdout.write(f"{json.dumps(seen)}\n")
 
 

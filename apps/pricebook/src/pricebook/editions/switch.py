@@ -68,6 +68,7 @@ class Switch:
         at: datetime | date | None = None,
         *,
         retracts: int | None = None,
+        change_set: str | None = None,
         cause: Cause = SYSTEM,
         using: Transaction | None = None,
     ) -> int:
@@ -81,7 +82,10 @@ class Switch:
                 raise NotAllowed(f"store {store} has {len(head.editions)} editions that are not settled: settle or cancel some")
             now, number = self._now(), head.next_edition
             edition = transitions.opened(
-                _slot(at, head.tz, now + self._timing.margin), now, MISSING if retracts is None else retracts
+                _slot(at, head.tz, now + self._timing.margin),
+                now,
+                MISSING if retracts is None else retracts,
+                MISSING if change_set is None else change_set,
             )
             return Plan(number, None, edition, (Head.next_edition.set(number + 1),), Head.next_edition == number)
 

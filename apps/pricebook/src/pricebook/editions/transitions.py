@@ -17,8 +17,8 @@ from pricebook.model import Edition, Head
 from tickler.table import MISSING, Missing, evolve
 
 
-def opened(slot: datetime, now: datetime, retracts: int | Missing = MISSING) -> Edition:
-    return Edition(state="open", slot=slot, opened_at=now, retracts=retracts)
+def opened(slot: datetime, now: datetime, retracts: int | Missing = MISSING, change_set: str | Missing = MISSING) -> Edition:
+    return Edition(state="open", slot=slot, opened_at=now, retracts=retracts, change_set=change_set)
 
 
 def sealed(edition: Edition, from_at: datetime | None, now: datetime, timing: Timing) -> Edition:

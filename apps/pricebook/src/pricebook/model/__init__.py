@@ -1,5 +1,6 @@
 """What pricebook keeps: one table, and the entities in it."""
 
+from pricebook.model.audit import AuditedPrice, AuditEntry
 from pricebook.model.bulk_job import (
     BulkActor,
     BulkChunk,
@@ -10,7 +11,6 @@ from pricebook.model.bulk_job import (
     BulkOptions,
     BulkUpload,
 )
-from pricebook.model.audit import AuditedPrice, AuditEntry
 from pricebook.model.change_set import (
     NO_COMBINATION,
     ChangeLine,
@@ -21,6 +21,7 @@ from pricebook.model.change_set import (
     ChangeStoreState,
 )
 from pricebook.model.head import Edition, EditionState, Head, Store, UnsettledEdition
+from pricebook.model.notice import Notice, NoticeKind
 from pricebook.model.past import Past, PastCombinationPrice, PastPrice, past_of
 from pricebook.model.price import (
     ALL,
@@ -43,12 +44,6 @@ __all__ = [
     "PRICE_TYPES",
     "AuditEntry",
     "AuditedPrice",
-    "ChangeLine",
-    "ChangeProgress",
-    "ChangeSet",
-    "ChangeSetState",
-    "ChangeStore",
-    "ChangeStoreState",
     "BulkActor",
     "BulkChunk",
     "BulkCounts",
@@ -57,10 +52,18 @@ __all__ = [
     "BulkJob",
     "BulkOptions",
     "BulkUpload",
+    "ChangeLine",
+    "ChangeProgress",
+    "ChangeSet",
+    "ChangeSetState",
+    "ChangeStore",
+    "ChangeStoreState",
     "CombinationPrice",
     "Edition",
     "EditionState",
     "Head",
+    "Notice",
+    "NoticeKind",
     "Past",
     "PastCombinationPrice",
     "PastPrice",

@@ -26,6 +26,7 @@ class Edition(Part):
     sealed_at: Attr[datetime | Missing] = attr(default=MISSING)
     untils: Attr[list[datetime]] = attr(default=[])
     retracts: Attr[int | Missing] = attr(default=MISSING)  # the settled edition that this one takes back
+    change_set: Attr[str | Missing] = attr(default=MISSING)  # whose prices it has
 
     def counts_at(self, at: datetime) -> bool:
         if self.state == "open" or self.from_at is MISSING:

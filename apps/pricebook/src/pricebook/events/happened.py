@@ -1,0 +1,106 @@
+"""Which notice a transition leaves, and which events a notice becomes. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Literal
+from zoneinfo import ZoneInfo
+
+from msgspec import Struct
+
+from pricebook.editions.head_writes import Transition
+from pricebook.editions.transitions import ever_counts
+from pricebook.events.types import LegacyPriceUpdated, PriceEvent, PricesApproved, PricesChanged, PricesWithdrawn
+from pricebook.model import ALL, Edition, Head, Notice
+from tickler.table import MISSING
+
+
+class Planned(Struct, frozen=True):
+    """An event, and what names it: the same notice gives the same names. `at` is for one that is sent later."""
+
+    name: str
+    event: PriceEvent | LegacyPriceUpdated
+    at: datetime | None = None
+
+    @property
+    def is_legacy(self) -> bool:
+        return isinstance(self.event, LegacyPriceUpdated)
+
+
+def notice_of(transition: Transition) -> Notice | None:
+    """Return what is to be told of a transition: that prices were approved or withdrawn, or that an edition is settled."""
+    before, after = transition.before, transition.after
+    match transition.action:
+        case "seal" | "move" if after is not None:
+            return _notice(transition, "approved", after)
+        case "cancel" if after is not None and before is not None and before.state != "open":
+            return _notice(transition, "withdrawn", after)
+        case "drop" if before is not None:
+            return _notice(transition, "settled", before)
+    return None
+
+
+def events_of(notice: Notice, head: Head) -> Iterator[Planned]:
+    edition = notice.edition
+    if edition.from_at is MISSING:
+        return
+    name = f"{notice.store}/{notice.number}"
+    if notice.kind == "approved":
+        yield Planned(f"prices.approved.v1/{name}/{_text(notice.at)}", _approved(notice, head, edition.from_at))
+    elif notice.kind == "withdrawn":
+        until = edition.from_at if edition.to_at is MISSING else edition.to_at
+        withdrawn = PricesWithdrawn(store=notice.store, edition=notice.number, effective_from=edition.from_at, until=until)
+        yield Planned(f"prices.withdrawn.v1/{name}/{_text(notice.at)}", withdrawn)
+    elif ever_counts(edition):
+        yield from _changes(notice, head, edition.from_at, name)
+
+
+def _changes(notice: Notice, head: Head, from_at: datetime, name: str) -> Iterator[Planned]:
+    edition = notice.edition
+    yield Planned(f"prices.changed.v1/{name}", _changed(notice, head, from_at, "began"))
+    for channel in sorted(head.channels | {ALL}):
+        legacy = LegacyPriceUpdated(store=notice.store, channel=channel, effective_date=_local(from_at, head.tz))
+        yield Planned(f"legacy/{name}/{channel}", legacy)
+    if edition.to_at is not MISSING:
+        yield Planned(f"prices.changed.v1/{name}/withdrawn", _changed(notice, head, edition.to_at, "withdrawn"))
+        return
+    for until in edition.untils:
+        if until > from_at:
+            yield Planned(f"prices.changed.v1/{name}/{_text(until)}", _changed(notice, head, until, "ended"), until)
+
+
+def _notice(transition: Transition, kind: Literal["approved", "withdrawn", "settled"], edition: Edition) -> Notice:
+    return Notice(store=transition.store, number=transition.edition, kind=kind, at=transition.at, edition=edition)
+
+
+def _approved(notice: Notice, head: Head, from_at: datetime) -> PricesApproved:
+    edition = notice.edition
+    return PricesApproved(
+        store=notice.store,
+        edition=notice.number,
+        effective_from=from_at,
+        local_time=_local(from_at, head.tz),
+        time_zone=head.tz,
+        ends=tuple(edition.untils),
+        takes_back=None if edition.retracts is MISSING else edition.retracts,
+    )
+
+
+def _changed(notice: Notice, head: Head, from_at: datetime, reason: Literal["began", "ended", "withdrawn"]) -> PricesChanged:
+    return PricesChanged(
+        store=notice.store,
+        edition=notice.number,
+        effective_from=from_at,
+        local_time=_local(from_at, head.tz),
+        time_zone=head.tz,
+        reason=reason,
+    )
+
+
+def _local(at: datetime, tz: str) -> str:
+    return at.astimezone(ZoneInfo(tz)).replace(tzinfo=None).isoformat()
+
+
+def _text(at: datetime) -> str:
+    return f"{at.replace(tzinfo=None).isoformat()}Z"
