@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from datetime import datetime
 
 from msgspec import Struct
 
+from pricebook.access.caller import Caller
 from pricebook.editions.timing import Now
 from pricebook.editions.transitions import ever_counts
 from pricebook.model import Edition, Head, UnsettledEdition
@@ -16,21 +16,19 @@ MAX_ENTRIES = 400
 
 
 class ComingChange(Struct, frozen=True):
-    """Editions of the same change set that begin at the same instant."""
+    """Editions of the same change set that begin at the same instant. `zone` is that of the first of its stores."""
 
     at: datetime
     change_set: str | None
     stores: tuple[str, ...]
-    zone: str  # of the first of them
-
-    @property
-    def store_count(self) -> int:
-        return len(self.stores)
+    zone: str
 
 
 class Coming(Struct, frozen=True):
+    """`has_more`: the last of the changes may concern more stores, and there may be others after it."""
+
     changes: list[ComingChange]
-    has_more: bool  # than the entries that were looked at
+    has_more: bool
 
 
 class ComingChanges:
@@ -38,25 +36,26 @@ class ComingChanges:
         self._db = db
         self._now = now
 
-    async def next(self, may_see: Callable[[str], bool]) -> Coming:
-        """Return what changes next in the stores that `may_see` accepts, among the first entries of the index of editions."""
+    async def next(self, caller: Caller) -> Coming:
+        """Return what changes next in the stores of the caller, among the first entries of the index of editions."""
+        caller.require("read")
         now = self._now()
         page = await self._db.query(UnsettledEdition.by_instant().since(now), first=MAX_ENTRIES)
-        stores = list(dict.fromkeys(entry.store for entry in page.items if may_see(entry.store)))
-        heads = await self._db.get_many([Head.key.id(store) for store in stores])
+        entries = {(entry.store, entry.number) for entry in page.items if caller.may_see(entry.store)}
+        heads = await self._db.get_many([Head.key.id(store) for store in dict.fromkeys(store for store, _ in sorted(entries))])
         found: dict[tuple[datetime, str | None], list[Head]] = {}
-        for head in (head for head in heads if head is not None):
-            for edition in head.editions.values():
-                if ever_counts(edition) and edition.from_at is not MISSING and edition.from_at > now:
-                    found.setdefault((edition.from_at, change_set_of(edition)), []).append(head)
+        for head in (each for each in heads if each is not None):
+            for number, edition in head.editions.items():
+                at = edition.from_at
+                if (head.store, number) in entries and ever_counts(edition) and at is not MISSING and at > now:
+                    found.setdefault((at, change_set_of(edition)), []).append(head)
         changes = [
-            ComingChange(at, change_set, tuple(sorted(head.store for head in heads)), heads[0].tz)
-            for (at, change_set), heads in sorted(found.items(), key=lambda each: (each[0][0], each[0][1] or ""))
+            ComingChange(at, change_set, tuple(head.store for head in of_it), of_it[0].tz)
+            for (at, change_set), of_it in sorted(found.items(), key=lambda each: (each[0][0], each[0][1] or ""))
         ]
         return Coming(changes, page.has_next)
 
 
 def change_set_of(edition: Edition) -> str | None:
     """Return the id of the change set that an edition is of; None for one that was made without."""
-    id = getattr(edition, "change_set", MISSING)
-    return None if id is MISSING else id
+    return None if edition.change_set is MISSING else edition.change_set

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 
 from msgspec import Struct
@@ -32,8 +32,8 @@ def spans_of(rows: Sequence[Values], editions: Editions, start: datetime, end: d
     changes = [each for number, each in enumerate(found) if number == 0 or _shown(each[1]) != _shown(found[number - 1][1])]
     if changes and changes[0][1] is None:
         changes = changes[1:]
-    ends: Iterable[datetime | None] = [*(at for at, _ in changes[1:]), None]
-    return [_span(at, to_at, counting) for (at, counting), to_at in zip(changes, ends, strict=True)]
+    ends = (*(at for at, _ in changes[1:]), None)
+    return [_span(at, to_at, counting) for (at, counting), to_at in zip(changes, ends, strict=False)]
 
 
 def _counting(rows: Sequence[Values], editions: Editions, at: datetime) -> Counting | None:
