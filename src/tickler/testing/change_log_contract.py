@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tickler.clock import ManualClock
-from tickler.errors import ConditionFailed
+from tickler.errors import ConditionFailed, InvalidInput
 from tickler.table.engines.engine import Engine
 from tickler.table.open_table import OpenTable
 from tickler.testing.stream_fixtures import Follower, Remark, StreamFixtures, Task, later, task
@@ -77,6 +77,20 @@ class ChangeLogContract(StreamFixtures):
         if self.sweeps:
             assert await db.sweep() == 1
             assert log.images(await log.follow(1)) == [(expiring, None)]
+
+    async def test_a_load_that_is_not_streamed_is_not_logged(self, engine: Engine, db: OpenTable) -> None:
+        if not self.prunes:
+            pytest.skip("this engine logs every write")
+        log = Follower(engine.changes)
+        assert await db.load([task(1), task(2)], streamed=False) == 2
+        with pytest.raises(InvalidInput):
+            await db.load([task(3), task(3)], streamed=False)
+        await db.put(task(4))
+        await db.load([task(5)])
+        await db.update(task(1).key, Task.size.set(1))
+        wanted = [(None, task(4)), (None, task(5)), (task(1), task(1, size=1))]
+        assert sorted(log.images(await log.follow(3)), key=repr) == sorted(wanted, key=repr)
+        assert await log.follow() == []
 
     async def test_what_fails_is_not_logged(self, engine: Engine, db: OpenTable) -> None:
         log = Follower(engine.changes)

@@ -109,10 +109,11 @@ class Engine(Reader, Protocol):
     async def write_each(self, operations: Sequence[Operation], *, now_ms: int) -> None:
         """Do puts and deletes without conditions, each atomic, in few requests. If it fails, some may be done."""
 
-    async def load(self, entities: Iterable[Any], on_progress: OnProgress = no_progress) -> int:
+    async def load(self, entities: Iterable[Any], on_progress: OnProgress = no_progress, *, streamed: bool = True) -> int:
         """Put many items that are not there yet, indexes last where that is faster. Returns their number.
 
-        All or nothing on SQL. On DynamoDB each is atomic, and the call can be repeated.
+        All or nothing on SQL. On DynamoDB each is atomic, and the call can be repeated. Unless they are `streamed`, an engine
+        that can leave them out of the log of changes does.
         """
 
     def snapshot(self) -> AbstractAsyncContextManager[Reader]:

@@ -44,10 +44,13 @@ class Catalogue(Protocol):
 async def load_catalogue(db: OpenTable, catalogue: Catalogue, from_at: datetime, *, on_progress: OnProgress | None = None) -> int:
     """Load stores and prices that count from an instant on. Returns how many items that are.
 
-    On SQL all or nothing, and refused if one is there already. On DynamoDB it can be repeated.
+    On SQL all or nothing, and refused if one is there already. On DynamoDB it can be repeated. These prices are no changes, so
+    consumers of changes do not learn of them where that can be avoided.
     """
     items = _Items(catalogue, whole_milliseconds(from_at))
-    return await (db.load(items) if on_progress is None else db.load(items, on_progress=on_progress))
+    if on_progress is None:
+        return await db.load(items, streamed=False)
+    return await db.load(items, on_progress=on_progress, streamed=False)
 
 
 def priced_row(key: PriceKey, amount: Money, from_at: datetime) -> PriceRow:

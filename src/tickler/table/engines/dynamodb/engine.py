@@ -80,7 +80,7 @@ class DynamodbEngine(DynamodbReader):
     async def write_each(self, operations: Sequence[Operation], *, now_ms: int) -> None:
         await self._writer.write_each(operations)
 
-    async def load(self, entities: Iterable[Any], on_progress: OnProgress = no_progress) -> int:
+    async def load(self, entities: Iterable[Any], on_progress: OnProgress = no_progress, *, streamed: bool = True) -> int:
         return await self._writer.load(entities, on_progress)
 
     def snapshot(self) -> AbstractAsyncContextManager[Reader]:

@@ -108,7 +108,7 @@ class MemoryEngine(MemoryReader):
             else:
                 await self.write([operation], now_ms=now_ms)
 
-    async def load(self, entities: Iterable[Any], on_progress: OnProgress = no_progress) -> int:
+    async def load(self, entities: Iterable[Any], on_progress: OnProgress = no_progress, *, streamed: bool = True) -> int:
         rows: Rows = {}
         for entity in entities:
             definition = self._table.definition_of(entity)
@@ -118,7 +118,10 @@ class MemoryEngine(MemoryReader):
                 raise duplicate(repr(key))
             rows[key] = row
         for key, row in rows.items():
-            self._store(key, row, self._log.last_ms)
+            if streamed:
+                self._store(key, row, self._log.last_ms)
+            else:
+                self.rows[key] = row
         on_progress("loading", len(rows), None)
         return len(rows)
 

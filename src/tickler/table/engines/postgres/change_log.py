@@ -86,6 +86,11 @@ class PostgresChangeLog:
             definition = trigger.format(table=self._items)
             await connection.execute(f"CREATE TRIGGER {name} {definition} EXECUTE FUNCTION {function}()")
 
+    async def keep_inserts(self, connection: Connection, are_kept: bool) -> None:
+        """Leave inserts out of the log, or keep them again: both in one transaction, for which other writers wait."""
+        what = "ENABLE" if are_kept else "DISABLE"
+        await connection.execute(f'ALTER TABLE {self._items} {what} TRIGGER "{self._triggers["insert"]}"')
+
     async def shards(self) -> list[Shard]:
         return list(ALL_SHARDS)
 

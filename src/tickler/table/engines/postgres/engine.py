@@ -158,11 +158,20 @@ class PostgresEngine(PostgresReader):
         for n in range(0, len(removed), WRITTEN_AT_A_TIME):
             await self._pool.once(lambda connection: self._remove(connection, removed[n : n + WRITTEN_AT_A_TIME]))  # noqa: B023  # likewise
 
-    async def load(self, entities: Iterable[Any], on_progress: OnProgress = no_progress) -> int:
+    async def load(self, entities: Iterable[Any], on_progress: OnProgress = no_progress, *, streamed: bool = True) -> int:
         """Load in one transaction. While it drops and makes indexes, others wait for the table."""
         source = Source(self._table, entities)
         expected = length_hint(entities)
-        return await self._pool.write(lambda connection: self._load(connection, source.rows(), expected, on_progress))
+
+        async def load(connection: Connection) -> int:
+            if streamed or not self._table.stream:
+                return await self._load(connection, source.rows(), expected, on_progress)
+            await self.changes.keep_inserts(connection, False)
+            done = await self._load(connection, source.rows(), expected, on_progress)
+            await self.changes.keep_inserts(connection, True)
+            return done
+
+        return await self._pool.write(load)
 
     @asynccontextmanager
     async def snapshot(self) -> AsyncIterator[Reader]:

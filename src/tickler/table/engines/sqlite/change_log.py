@@ -63,6 +63,10 @@ class SqliteChangeLog:
                 """
             )
 
+    def keep_no_inserts(self, database: sqlite3.Connection) -> None:
+        """Leave inserts out of the log until `create` is called in the same transaction."""
+        database.execute(f'DROP TRIGGER IF EXISTS "{self._statements.name}.insert"')
+
     async def shards(self) -> list[Shard]:
         return list(ALL_SHARDS)
 

@@ -143,7 +143,7 @@ class SqliteEngine(SqliteReader):
             rows, removed = last_of_each(operations[start : start + WRITTEN_AT_A_TIME])
             await self._connection.write(lambda database: self._put(database, rows, removed))  # noqa: B023  # awaited here
 
-    async def load(self, entities: Iterable[Any], on_progress: OnProgress = no_progress) -> int:
+    async def load(self, entities: Iterable[Any], on_progress: OnProgress = no_progress, *, streamed: bool = True) -> int:
         """Load in one transaction. Entities are read on the connection's thread, and progress is told on the event loop's."""
         loop = asyncio.get_running_loop()
         source = Source(self._table, entities)
@@ -152,7 +152,15 @@ class SqliteEngine(SqliteReader):
         def tell(activity: str, done: int, total: int | None) -> None:
             loop.call_soon_threadsafe(on_progress, activity, done, total)
 
-        return await self._connection.write(lambda database: self._load(database, source.rows(), expected, tell))
+        def load(database: sqlite3.Connection) -> int:
+            if streamed or not self._table.stream:
+                return self._load(database, source.rows(), expected, tell)
+            self.changes.keep_no_inserts(database)
+            done = self._load(database, source.rows(), expected, tell)
+            self.changes.create(database)
+            return done
+
+        return await self._connection.write(load)
 
     @asynccontextmanager
     async def snapshot(self) -> AsyncIterator[Reader]:
