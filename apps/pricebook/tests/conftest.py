@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from typing import Any
 
 import pytest
 
 from book import MARCH, Book, open_book
-from tickler import ManualClock
+from pricebook.app import Pricebook, Settings, open_pricebook
+from tickler import ManualClock, new_key
+
+KEY = new_key()  # what secrets of receivers are encrypted with
+
+
+@pytest.fixture(autouse=True)
+def key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TICKLER_KEY", KEY)
 
 
 @pytest.fixture
@@ -28,6 +37,25 @@ async def book_anywhere(any_url: str, clock: ManualClock) -> AsyncIterator[Book]
     """A price book on each store in turn."""
     async with open_book(any_url, clock) as opened:
         yield opened
+
+
+@pytest.fixture
+async def opened(clock: ManualClock) -> AsyncIterator[Pricebook]:
+    """A whole pricebook in memory, as the composition root makes it."""
+    async with open_pricebook(Settings(store="memory://"), clock=clock) as found:
+        yield found
+
+
+@pytest.fixture
+async def opened_anywhere(any_url: str, clock: ManualClock) -> AsyncIterator[Pricebook]:
+    """A whole pricebook on each store in turn."""
+    on_dynamodb = any_url.startswith("dynamodb")
+    table = any_url.removeprefix("dynamodb://").partition("?")[0] + "_prices" if on_dynamodb else "pricebook"
+    async with open_pricebook(Settings(store=any_url, table=table), clock=clock) as found:
+        yield found
+        database: Any = found.t.database
+        if on_dynamodb:  # DynamoDB Local gets slower with each table
+            await database.call("DeleteTable", {"TableName": table})
 
 
 @pytest.fixture(params=["sqlite", "postgres", "dynamodb"])

@@ -12,18 +12,19 @@ from web.asking import Got, ask
 
 from book import Book
 from pricebook.access.caller import Role
-from pricebook.model import pricebook
-from pricebook.web.app import MAX_BODY, Site, WebApp, create_app
-from tickler import ManualClock, connect
+from pricebook.app import Pricebook, Settings, open_pricebook
+from pricebook.web.app import MAX_BODY, WebApp, create_app
+from tickler import ManualClock
 from tickler.web import WebSettings
 
 
 class GraphqlServer:
     """The application on an open store, and a token for it."""
 
-    def __init__(self, app: WebApp, book: Book) -> None:
+    def __init__(self, app: WebApp, book: Book, opened: Pricebook) -> None:
         self.app = app
         self.book = book
+        self.opened = opened
         self.token = ""
 
     async def sign_in(self, *roles: Role, stores: Sequence[str] = ("",)) -> str:
@@ -52,10 +53,7 @@ class GraphqlServer:
 
 
 @asynccontextmanager
-async def serving(
-    url: str, clock: ManualClock, *, rate: float = 10_000, site: Site | None = None
-) -> AsyncIterator[GraphqlServer]:
-    async with connect(url, clock=clock) as t, pricebook.connect(t) as db:
-        book = Book(db, clock)
+async def serving(url: str, clock: ManualClock, *, rate: float = 10_000) -> AsyncIterator[GraphqlServer]:
+    async with open_pricebook(Settings(store=url), clock=clock) as opened:
         settings = WebSettings(rate=rate, max_body=MAX_BODY)
-        yield GraphqlServer(create_app(t, book.prices, settings=settings, site=site), book)
+        yield GraphqlServer(create_app(opened, settings=settings), Book(opened.db, clock), opened)

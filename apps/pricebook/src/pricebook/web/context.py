@@ -1,20 +1,21 @@
-"""What the requests of one application share."""
+"""Gives every handler pricebook, the parts of `tickler.web`, and who sends its request."""
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from collections.abc import Mapping
+from datetime import datetime
 from typing import Any
 
 from litestar import Request
 from msgspec import Struct
 
 from pricebook.access.caller import Caller
-from pricebook.access.price_reader import PriceReader
+from pricebook.app.pricebook import Pricebook
 from pricebook.graphql.context import RequestContext
 from pricebook.graphql.service import Graphql
+from pricebook.people import Person
 from pricebook.web.request_ids import request_id_of
 from pricebook.web.tokens import PriceTokens, caller_of
-from tickler import Tickler
 from tickler.web import Web
 
 CONTEXT = "pricebook.context"  # key in the ASGI scope
@@ -23,29 +24,42 @@ HttpRequest = Request[Any, Any, Any]
 
 
 class Context(Struct, frozen=True, eq=False):
-    t: Tickler
-    web: Web[Caller]
+    """What the requests of one application share."""
+
+    book: Pricebook
+    web: Web[Person]
     tokens: PriceTokens
-    prices: PriceReader
     graphql: Graphql
 
 
 def context_of(request: HttpRequest) -> Context:
-    context: Context = request.scope[CONTEXT]  # type: ignore[literal-required]  # a key of ours
+    return context_in(request.scope)
+
+
+def context_in(scope: Mapping[str, Any]) -> Context:
+    context: Context = scope[CONTEXT]
     return context
+
+
+def book_of(request: HttpRequest) -> Pricebook:
+    return context_of(request).book
+
+
+def web_of(request: HttpRequest) -> Web[Person]:
+    return context_of(request).web
 
 
 def caller_of_request(request: HttpRequest) -> Caller:
     """Return who asks, by token or session. Nobody is refused with 401."""
-    return caller_of(context_of(request).web.visitor(request.scope))
+    return caller_of(web_of(request).visitor(request.scope))
 
 
 def now_of(request: HttpRequest) -> datetime:
-    return datetime.fromtimestamp(context_of(request).t.now_ms() / 1000, UTC)
+    return book_of(request).now()
 
 
 def graphql_context(request: HttpRequest) -> RequestContext:
     """Return what the resolvers of a request share."""
     return RequestContext(
-        context_of(request).prices, caller_of_request(request), now_of(request), request=request_id_of(request.scope)
+        book_of(request).prices, caller_of_request(request), now_of(request), request=request_id_of(request.scope)
     )

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import UTC, datetime
 
 from pricebook.access.caller import ROLES, Caller, Role
 from pricebook.errors import InvalidField
+from pricebook.people import Person
 from tickler.web import BearerToken, BearerTokens, Visitor
 
 TOKEN_PREFIX = "pb"  # noqa: S105  # not a secret: the text of every token begins with it
@@ -52,8 +54,13 @@ class PriceTokens:
         return await self._tokens.revoke(id)
 
 
-def caller_of(visitor: Visitor[Caller]) -> Caller:
+def programs() -> Person:
+    """Return whose the tokens are. This person may do nothing: what a program may do is in its token."""
+    return Person(id=PROGRAMS, name="programs", roles=set(), stores=[], created_at=datetime.fromtimestamp(0, UTC))
+
+
+def caller_of(visitor: Visitor[Person]) -> Caller:
     """Return who calls: a program with a token, or a person with a session. Anybody else is refused with 401."""
     person = visitor.require()
     token = visitor.token
-    return Caller(token.id, frozenset(token.scopes), token.stores) if isinstance(token, PriceToken) else person
+    return Caller(token.id, frozenset(token.scopes), token.stores) if isinstance(token, PriceToken) else person.caller

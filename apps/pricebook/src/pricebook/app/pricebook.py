@@ -1,0 +1,76 @@
+"""Opens a pricebook: settings become everything that works on its one table."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from datetime import datetime
+from functools import partial
+
+from msgspec import Struct
+
+import tickler
+from pricebook.app.settings import Settings
+from pricebook.editions.reading import Prices
+from pricebook.editions.switch import Switch
+from pricebook.editions.timing import Timing
+from pricebook.events import Events, Receiver, recorded_by
+from pricebook.model import pricebook
+from pricebook.people import People
+from pricebook.points import AtPoint, pass_on
+from pricebook.stores import Stores
+from pricebook.timelines.coming import ComingChanges
+from pricebook.timelines.timelines import Timelines
+from pricebook.utc_now import utc_now
+from tickler import Clock, Tickler
+from tickler.table import OpenTable
+
+
+class Pricebook(Struct, frozen=True, kw_only=True, eq=False):
+    """Everything that an installation does, on one store."""
+
+    settings: Settings
+    t: Tickler
+    db: OpenTable
+    timing: Timing
+    prices: Prices
+    switch: Switch
+    events: Events
+    people: People
+    timelines: Timelines
+    coming: ComingChanges
+    stores: Stores
+
+    def now(self) -> datetime:
+        return utc_now(self.t)
+
+
+@asynccontextmanager
+async def open_pricebook(
+    settings: Settings, *, clock: Clock | None = None, timing: Timing | None = None, at_point: AtPoint = pass_on
+) -> AsyncIterator[Pricebook]:
+    """Open the store, make what is missing in it, and register the handlers. `at_point` is for tests of crashes."""
+    async with AsyncExitStack() as stack:
+        t = await stack.enter_async_context(
+            tickler.connect(settings.store, clock=clock, allow_networks=settings.allow_networks, create=True)
+        )
+        db = await stack.enter_async_context(pricebook.connect(t, name=settings.table, create=True))
+        yield _assembled(settings, t, db, timing or Timing(), at_point)
+
+
+def _assembled(settings: Settings, t: Tickler, db: OpenTable, timing: Timing, at_point: AtPoint) -> Pricebook:
+    now = partial(utc_now, t)
+    events = Events(t, db, [Receiver.read(each) for each in settings.receivers])
+    return Pricebook(
+        settings=settings,
+        t=t,
+        db=db,
+        timing=timing,
+        prices=Prices(db, now, timing),
+        switch=Switch(db, now, timing, record=recorded_by(events.record)),
+        events=events,
+        people=People(db, now),
+        timelines=Timelines(db),
+        coming=ComingChanges(db, now),
+        stores=Stores(db, now, timing),
+    )

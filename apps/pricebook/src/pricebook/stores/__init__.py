@@ -1,0 +1,5 @@
+"""The stores that there are, for whoever may see them."""
+
+from pricebook.stores.stores import Stores
+
+__all__ = ["Stores"]
