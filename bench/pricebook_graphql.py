@@ -9,6 +9,8 @@ import statistics
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import UTC, date, datetime, timedelta
+from types import SimpleNamespace
+from typing import Any
 
 import msgspec
 
@@ -105,8 +107,10 @@ async def run(say: Callable[[str], None]) -> list[Result]:
 
 
 async def _compared(service: Graphql, prices: ReadyPrices, name: str, request: GraphqlRequest) -> list[Result]:
+    services: Any = SimpleNamespace(prices=prices)
+
     def context() -> RequestContext:
-        return RequestContext(prices, Caller("bench", frozenset({"read"})), AT)
+        return RequestContext(services, Caller("bench", frozenset({"read"})), AT)
 
     prepared = service.prepare(request)
     assert isinstance(prepared, Prepared)

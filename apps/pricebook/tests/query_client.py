@@ -7,9 +7,10 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
+from made_services import MadeServices
 from pricebook.access.caller import Caller, Role
 from pricebook.access.price_reader import PriceReader
-from pricebook.graphql.context import RequestContext
+from pricebook.graphql.context import RequestContext, Services
 from pricebook.graphql.limits import Limits
 from pricebook.graphql.schema import build_schema
 from pricebook.graphql.service import Graphql, GraphqlAnswer, GraphqlRequest
@@ -22,14 +23,15 @@ class QueryClient:
 
     def __init__(
         self,
-        prices: PriceReader,
+        prices: PriceReader | None = None,
         *,
         roles: tuple[Role, ...] = ("read",),
         stores: tuple[str, ...] = ("",),
         now: datetime = datetime(2026, 3, 1, tzinfo=UTC),
         limits: Limits | None = None,
+        services: Services | None = None,
     ) -> None:
-        self.prices = prices
+        self.services: Services = MadeServices(prices) if services is None else services
         self.caller = Caller("tests", frozenset(roles), stores)
         self.now = now
         self.graphql = Graphql(SCHEMA, limits)
@@ -39,7 +41,7 @@ class QueryClient:
         return self.graphql.executor.slow_runs.counts.total()
 
     async def answer(self, query: str, variables: Mapping[str, Any] | None = None, name: str | None = None) -> GraphqlAnswer:
-        context = RequestContext(self.prices, self.caller, self.now)
+        context = RequestContext(self.services, self.caller, self.now)
         return await self.graphql.answer(GraphqlRequest(query, dict(variables or {}), name), context)
 
     async def ask(self, query: str, **variables: Any) -> dict[str, Any]:

@@ -9,11 +9,11 @@ import pytest
 import strawberry
 
 from made_prices import AT, MadePrices
+from made_services import MadeServices
 from pricebook.access.caller import Caller
-from pricebook.graphql.context import RequestContext
+from pricebook.graphql.context import Info, RequestContext
 from pricebook.graphql.schema import build_schema
 from pricebook.graphql.service import Graphql, GraphqlRequest
-from pricebook.graphql.types import Info
 
 done: list[str] = []
 
@@ -38,7 +38,7 @@ def nothing_done() -> None:
 
 
 async def answer(graphql: Graphql, query: str, *roles: Any) -> dict[str, Any]:
-    context = RequestContext(MadePrices(), Caller("tests", frozenset(roles)), AT)
+    context = RequestContext(MadeServices(MadePrices()), Caller("tests", frozenset(roles)), AT)
     found: dict[str, Any] = json.loads((await graphql.answer(GraphqlRequest(query), context)).body)
     return found
 

@@ -11,6 +11,7 @@ import msgspec
 import pytest
 
 from made_prices import AT, MadePrices
+from made_services import MadeServices
 from pricebook.graphql.context import RequestContext
 from pricebook.graphql.errors import formatted
 from pricebook.graphql.executor.reference import ReferenceRun, run_reference
@@ -55,9 +56,12 @@ async def _compared(made: RandomQuery, broken: float) -> str:
     if isinstance(prepared, GraphqlAnswer):
         assert b'"BAD_VARIABLES"' in prepared.body, (made, prepared.body)
         return "refused"
-    ours = await client.graphql.run(prepared, RequestContext(client.prices, client.caller, AT))
+    ours = await client.graphql.run(prepared, RequestContext(client.services, client.caller, AT))
     run = ReferenceRun(
-        prepared.document, made.operation_name, made.variables, RequestContext(MadePrices(broken), client.caller, AT)
+        prepared.document,
+        made.operation_name,
+        made.variables,
+        RequestContext(MadeServices(MadePrices(broken)), client.caller, AT),
     )
     theirs = await run_reference(SCHEMA, run)
     expected = {"data": theirs.data} | ({} if theirs.errors is None else {"errors": formatted(theirs.errors)})

@@ -7,7 +7,7 @@ settled meanwhile, all pages of a traversal show the prices that count at T.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import UTC, date, datetime
+from datetime import date, datetime
 from typing import Any
 
 from pricebook.editions.cursors import Cursors, CursorSecret
@@ -19,7 +19,7 @@ from pricebook.editions.point_in_time import PointInTime
 from pricebook.editions.ranges import ProductRange, RowRange, StoreRange
 from pricebook.editions.storage import Storage
 from pricebook.editions.timing import Now, Timing, whole_milliseconds
-from pricebook.editions.transitions import last_change
+from pricebook.editions.transitions import version_of
 from pricebook.editions.traversal import Traversal
 from pricebook.editions.upcoming import Upcoming
 from pricebook.editions.walk import Found, Walk
@@ -89,9 +89,7 @@ class Prices:
 
     async def version(self, store: str) -> str:
         """Return what stays the same as long as all prices of a store do: a till that knows it need not ask again."""
-        head = await self._head(self._db, store)
-        changed_at = last_change(head, self._now())
-        return "0" if changed_at is None else f"{changed_at.astimezone(UTC):%Y%m%dT%H%M%S.%f}"[:-3]
+        return version_of(await self._head(self._db, store), self._now())
 
     async def _begin(self, page: PageArgs, query: tuple[str, ...], range: RowRange) -> Traversal:
         now = self._now()

@@ -9,7 +9,7 @@ No change takes effect before `now + margin`, so that a reader that took its ins
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import datetime
+from datetime import UTC, datetime
 
 from pricebook.editions.timing import Timing
 from pricebook.errors import NotAllowed
@@ -69,10 +69,19 @@ def settling(edition: Edition) -> Edition:
 
 
 def is_due(edition: Edition, now: datetime) -> bool:
-    """Tell whether an edition can be settled: it counts, or it was cancelled and counts no more."""
+    """Tell whether an edition can be settled: it counts, or it was cancelled and counts no more, or never will."""
+    at = due_at(edition)
+    return at is not None and at <= now
+
+
+def due_at(edition: Edition) -> datetime | None:
+    """Return the instant from which on an edition can be settled, None if that is not known yet.
+
+    One that was cancelled before it counted can be settled at once, and has an instant that has passed.
+    """
     if edition.to_at is not MISSING:
-        return edition.to_at <= now
-    return edition.state != "open" and edition.from_at is not MISSING and edition.from_at <= now
+        return edition.to_at if ever_counts(edition) else edition.opened_at
+    return None if edition.state == "open" or edition.from_at is MISSING else edition.from_at
 
 
 def ever_counts(edition: Edition) -> bool:
@@ -105,6 +114,12 @@ def change_instants(head: Head) -> Iterator[datetime]:
 def last_change(head: Head, at: datetime) -> datetime | None:
     """Return the last instant up to `at` at which a price of the store changed. Prices are the same as long as it is."""
     return max((each for each in change_instants(head) if each <= at), default=None)
+
+
+def version_of(head: Head, at: datetime) -> str:
+    """Return what stays the same as long as all prices of the store do."""
+    changed_at = last_change(head, at)
+    return "0" if changed_at is None else f"{changed_at.astimezone(UTC):%Y%m%dT%H%M%S.%f}"[:-3]
 
 
 def _check_not_over(edition: Edition) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Hashable, Sequence
 from typing import Any, Generic, TypeVar
 
@@ -12,6 +13,8 @@ K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
 
 BATCHED = "pricebook.batched"  # key in the metadata of a field
+BATCHED_READ = 50  # what a node costs, beside one read for all
+PAGE_READ = 100  # what a node costs that has a page of its own
 
 
 class Batch(Generic[K, V]):
@@ -34,8 +37,27 @@ class Batch(Generic[K, V]):
         return await self._loader.load(key)
 
 
+ReadMany = Callable[[Any, Sequence[Any]], Awaitable[Sequence[Any]]]  # the context and keys
+
+
 class BatchedField(Struct, frozen=True):
-    """How a field of many nodes is read at once: the key of a node with the field's arguments, and the batch of the context."""
+    """How a field of many nodes is read at once.
+
+    `key` makes a key of a node, the context and the field's arguments. `read` reads those of a request.
+    """
 
     key: Callable[..., Hashable]
-    batch: Callable[[Any], Batch[Any, Any]]
+    read: ReadMany
+    cost: int = BATCHED_READ  # of each node
+
+
+async def each(read: Callable[[K], Awaitable[V]], keys: Sequence[K]) -> list[V | Exception]:
+    """Read keys that cannot be read in one go, all at the same time. They fail one by one."""
+
+    async def attempt(key: K) -> V | Exception:
+        try:
+            return await read(key)
+        except Exception as error:
+            return error
+
+    return list(await asyncio.gather(*(attempt(key) for key in keys)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any, Generic, TypeVar, cast
 
 import strawberry
@@ -10,7 +11,6 @@ from msgspec import Struct
 from pricebook.editions.pages import Edge as PageEdge
 from pricebook.editions.pages import NodePage
 
-N = TypeVar("N")
 T = TypeVar("T")
 
 
@@ -35,20 +35,32 @@ class Connection(Generic[T]):
     page_info: PageInfo
 
 
-class ConnectionView(Struct, Generic[N], frozen=True):
+class EdgeView(Struct, frozen=True):
+    """An edge whose node is an object of the schema."""
+
+    edge: PageEdge[Any]
+    node: object
+
+    @property
+    def cursor(self) -> str:
+        return self.edge.cursor
+
+
+class ConnectionView(Struct, frozen=True):
     """A page as the fields of `Connection` read it."""
 
-    page_info: NodePage[N]
+    page_info: NodePage[Any]
+    edges: Sequence[PageEdge[Any] | EdgeView]
 
     @property
-    def edges(self) -> list[PageEdge[N]]:
-        return self.page_info.edges
-
-    @property
-    def nodes(self) -> list[N]:
-        return self.page_info.nodes
+    def nodes(self) -> list[Any]:
+        return [edge.node for edge in self.edges]
 
 
-def connection_of(_: type[T], page: NodePage[Any]) -> Connection[T]:
-    """Return a page as a connection of a type of the schema, which only says which attributes of its nodes are read."""
-    return cast("Connection[T]", ConnectionView(page))
+def connection_of(_: type[T], page: NodePage[Any], show: Callable[[Any], T] | None = None) -> Connection[T]:
+    """Return a page as a connection of a type of the schema.
+
+    The type only says which attributes of the nodes are read, unless `show` makes objects of it.
+    """
+    edges = page.edges if show is None else [EdgeView(edge, show(edge.node)) for edge in page.edges]
+    return cast("Connection[T]", ConnectionView(page, edges))

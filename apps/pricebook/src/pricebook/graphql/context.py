@@ -1,39 +1,59 @@
-"""What the resolvers of one request share: prices that its caller may read, and the batches of nested reads."""
+"""What the resolvers of one request share: what its caller may read and do, and the batches of nested reads."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
+from typing import Any, Protocol
+
+import strawberry
 
 from pricebook.access.allowed_prices import AllowedPrices
 from pricebook.access.caller import Caller
 from pricebook.access.price_reader import PriceReader
-from pricebook.editions.pages import PriceNode
-from pricebook.graphql.batch import Batch
-from pricebook.model import PriceKey
+from pricebook.graphql.batch import Batch, BatchedField, ReadMany
+from pricebook.stores import Stores
 
-AsOfKey = tuple[PriceKey, datetime]
+
+class Services(Protocol):
+    """What answers requests; a `Pricebook` is one. Roles and stores are enforced by these, and for prices by `AllowedPrices`."""
+
+    @property
+    def prices(self) -> PriceReader: ...
+
+    @property
+    def stores(self) -> Stores: ...
 
 
 class RequestContext:
     """One request. `now` is its instant, and `request` its id, for the audit."""
 
-    def __init__(self, prices: PriceReader, caller: Caller, now: datetime, *, request: str = "") -> None:
-        self.prices = AllowedPrices(prices, caller)
+    def __init__(self, services: Services, caller: Caller, now: datetime, *, request: str = "") -> None:
+        self.services = services
+        self.prices = AllowedPrices(services.prices, caller)
         self.caller = caller
         self.now = now
         self.request = request
-        self.as_of: Batch[AsOfKey, PriceNode | None] = Batch(self._read_as_of)
+        self._batches: dict[ReadMany, Batch[Any, Any]] = {}
 
-    async def _read_as_of(self, keys: Sequence[AsOfKey]) -> list[PriceNode | Exception | None]:
-        """Read prices at instants: one read for each instant, which are as many as the query names, and fail one by one."""
-        found: dict[AsOfKey, PriceNode | Exception | None] = {}
-        for at in dict.fromkeys(at for _, at in keys):
-            prices = [key for key, its in keys if its == at]
-            results: Sequence[PriceNode | Exception | None]
-            try:
-                results = await self.prices.as_of_many(prices, at)
-            except Exception as error:
-                results = [error] * len(prices)
-            found.update(zip(((key, at) for key in prices), results, strict=True))
-        return [found[key] for key in keys]
+    def batch(self, field: BatchedField) -> Batch[Any, Any]:
+        """Return what was read of a field in this request."""
+        found = self._batches.get(field.read)
+        if found is None:
+
+            async def read(keys: Sequence[Any]) -> Sequence[Any]:
+                return await field.read(self, keys)
+
+            found = self._batches[field.read] = Batch(read)
+        return found
+
+    async def nested(self, field: BatchedField, node: object, **arguments: Any) -> Any:
+        """Read a field of a node, together with those that are asked for at the same time."""
+        return await self.batch(field).one(field.key(node, self, **arguments))
+
+    def forget(self) -> None:
+        """Forget what was read, since a mutation changes it."""
+        self._batches.clear()
+
+
+Info = strawberry.Info[RequestContext, None]

@@ -18,7 +18,7 @@ from pricebook.graphql.executor.field_source import Attribute, BatchSource
 from pricebook.graphql.executor.plan import FieldPlan, Plan, Selection
 
 READ = 100  # of the store
-BATCHED_READ = 50  # of a node, beside one read for all
+WRITE = 1_000  # of a mutation
 INTROSPECTION = 10_000  # all of the schema takes as long as so many values
 SLOW = 10  # values of queries that no function can be written for take longer
 LIST = 10  # nodes of a list that is no page
@@ -89,4 +89,4 @@ def _is_list(type_: GraphQLOutputType) -> bool:
 def _read(field: FieldPlan) -> int:
     if isinstance(field.source, Attribute):
         return 0
-    return BATCHED_READ if isinstance(field.source, BatchSource) else READ
+    return field.source.field.cost if isinstance(field.source, BatchSource) else READ

@@ -1,4 +1,4 @@
-"""The schema: queries, and the mutations of whoever has them."""
+"""The schema: what can be asked for, and what can be done."""
 
 from __future__ import annotations
 
@@ -6,8 +6,16 @@ import strawberry
 from graphql import GraphQLSchema
 from strawberry.schema.config import StrawberryConfig
 
-from pricebook.graphql.queries import Query
+from pricebook.graphql.prices.queries import PriceQueries
 from pricebook.graphql.scalars import SCALARS
+from pricebook.graphql.stores import StoreQueries
+
+
+@strawberry.type(
+    description="What can be asked for. A field that fails is null, with an error, and leaves the others as they are."
+)
+class Query(PriceQueries, StoreQueries):
+    pass
 
 
 def build_schema(mutation: type | None = None) -> GraphQLSchema:

@@ -60,6 +60,4 @@ def now_of(request: HttpRequest) -> datetime:
 
 def graphql_context(request: HttpRequest) -> RequestContext:
     """Return what the resolvers of a request share."""
-    return RequestContext(
-        book_of(request).prices, caller_of_request(request), now_of(request), request=request_id_of(request.scope)
-    )
+    return RequestContext(book_of(request), caller_of_request(request), now_of(request), request=request_id_of(request.scope))

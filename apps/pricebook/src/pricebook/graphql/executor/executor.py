@@ -185,7 +185,7 @@ def _field_error(field: FieldPlan, error: Exception) -> GraphQLError:
 
 
 def _fetch(
-    compiled: Compiled, values: Mapping[str, Any], context: object
+    compiled: Compiled, values: Mapping[str, Any], context: Any
 ) -> Callable[[int, Sequence[object]], Awaitable[list[Any]]]:
     async def fetch(number: int, nodes: Sequence[object]) -> list[Any]:
         field = compiled.sites[number].field
@@ -194,6 +194,7 @@ def _fetch(
         arguments = get_argument_values(field.definition, field.nodes[0], dict(values))
         named = {field.source.names[name]: value for name, value in arguments.items()}
         keys = [field.source.field.key(node, context, **named) for node in nodes]
-        return await field.source.field.batch(context).many(keys)
+        found: list[Any] = await context.batch(field.source.field).many(keys)
+        return found
 
     return fetch

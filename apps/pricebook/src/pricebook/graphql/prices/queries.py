@@ -1,4 +1,4 @@
-"""The queries of the schema, as the seed names them."""
+"""The queries of prices, as the seed names them."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ import strawberry
 
 from pricebook.editions.pages import PageArgs
 from pricebook.graphql.connection import Connection, connection_of
+from pricebook.graphql.context import Info
+from pricebook.graphql.prices.types import BasePriceRecord, PriceChange, PriceRecord
 from pricebook.graphql.scalars import Day, Instant
-from pricebook.graphql.types import BasePriceRecord, Info, PriceChange, PriceRecord
 from pricebook.graphql.versions import VERSIONED_BY
 from pricebook.model import ALL
 
@@ -99,9 +100,7 @@ async def _changes_on(
 
 
 @strawberry.type
-class Query:
-    """What can be asked for. A field that fails is null, with an error, and leaves the others as they are."""
-
+class PriceQueries:
     base_prices: Connection[BasePriceRecord] | None = strawberry.field(
         resolver=_base_prices,
         metadata=_OF_ONE_STORE,

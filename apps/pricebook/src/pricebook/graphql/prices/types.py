@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import cast
 
@@ -9,23 +10,48 @@ import strawberry
 
 from pricebook.editions.pages import ChangeNode, PriceNode
 from pricebook.graphql.batch import BATCHED, BatchedField
-from pricebook.graphql.context import AsOfKey, RequestContext
+from pricebook.graphql.context import Info, RequestContext
 from pricebook.graphql.scalars import Instant, MinorUnits
 from pricebook.model import PriceKey
 
-Info = strawberry.Info[RequestContext, None]
+AsOf = tuple[PriceKey, datetime]
 
 
-def _as_of_key(node: PriceNode | ChangeNode, context: RequestContext, at: datetime | None = None) -> AsOfKey:
+def _as_of_key(node: PriceNode | ChangeNode, context: RequestContext, at: datetime | None = None) -> AsOf:
     return PriceKey(node.store, node.channel, node.type, node.product, node.combination), at or context.now
 
 
+async def _read_as_of(context: RequestContext, keys: Sequence[AsOf]) -> list[PriceNode | Exception | None]:
+    """Read prices at instants: one read for each instant, which are as many as the query names, and fail one by one."""
+    found: dict[AsOf, PriceNode | Exception | None] = {}
+    for at in dict.fromkeys(at for _, at in keys):
+        prices = [key for key, its in keys if its == at]
+        results: Sequence[PriceNode | Exception | None]
+        try:
+            results = await context.prices.as_of_many(prices, at)
+        except Exception as error:
+            results = [error] * len(prices)
+        found.update(zip(((key, at) for key in prices), results, strict=True))
+    return [found[key] for key in keys]
+
+
+_AS_OF = BatchedField(_as_of_key, _read_as_of)
+
+
 async def _as_of(root: strawberry.Parent[PriceNode], info: Info, at: Instant | None = None) -> PriceRecord | None:
-    found = await info.context.as_of.one(_as_of_key(root, info.context, at))
-    return cast("PriceRecord | None", found)  # a type of the schema only says which attributes are read
+    return cast(
+        "PriceRecord | None", await info.context.nested(_AS_OF, root, at=at)
+    )  # a type only says which attributes are read
 
 
-_AS_OF = {BATCHED: BatchedField(_as_of_key, lambda context: context.as_of)}
+def as_of_field() -> PriceRecord | None:
+    """Return the field of a node that has the price of the same product and channel at an instant."""
+    field: PriceRecord | None = strawberry.field(
+        resolver=_as_of,
+        metadata={BATCHED: _AS_OF},
+        description="The price of the same product and channel at an instant; by default now.",
+    )
+    return field
 
 
 @strawberry.type(description="An amount of money.")
@@ -45,9 +71,7 @@ class BasePriceRecord:
     lowest_30_days: Money | None = strawberry.field(
         name="lowest30Days", description="The lowest price of the 30 days before it was reduced."
     )
-    as_of: PriceRecord | None = strawberry.field(
-        resolver=_as_of, metadata=_AS_OF, description="The price of the same product and channel at an instant; by default now."
-    )
+    as_of: PriceRecord | None = as_of_field()
 
 
 @strawberry.type(description="A price of any type that counts.")
@@ -70,6 +94,4 @@ class PriceChange:
         name="lowest30Days", description="The lowest price of the 30 days before it is reduced."
     )
     edition: int = strawberry.field(description="The number of the store's edition that it is part of.")
-    as_of: PriceRecord | None = strawberry.field(
-        resolver=_as_of, metadata=_AS_OF, description="The price of the same product and channel at an instant; by default now."
-    )
+    as_of: PriceRecord | None = as_of_field()
