@@ -9,11 +9,14 @@ from pricebook.model.head import Edition
 from pricebook.model.table import pricebook
 from tickler.table import Attr, Entity, Index, Key, attr
 
-NoticeKind = Literal["approved", "withdrawn", "settled"]
+NoticeKind = Literal["approved", "withdrawn", "settled", "ended"]
 
 
 class Notice(Entity, table=pricebook):
-    """`at` is when the transition happened, and `edition` is as it was then. A later notice of the same kind replaces it."""
+    """`at` is when the transition happened, and `edition` is as it was then. A later notice of the same kind replaces it.
+
+    That some values of an edition end (`ended`) is noted ahead, once the edition is settled: `at` is when the next of them do.
+    """
 
     store: Attr[str] = attr()
     number: Attr[int] = attr()
