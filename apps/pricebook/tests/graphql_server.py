@@ -13,7 +13,8 @@ from web.asking import Got, ask
 from book import Book
 from pricebook.access.caller import Role
 from pricebook.app import Pricebook, Settings, open_pricebook
-from pricebook.web.app import MAX_BODY, WebApp, create_app
+from pricebook.web.app import WebApp, create_app
+from pricebook.web.visitors import MAX_BODY
 from tickler import ManualClock
 from tickler.web import WebSettings
 

@@ -14,9 +14,13 @@ from pricebook.events import Receiver
 DEFAULT_PORT = 8323
 PREFIX = "PRICEBOOK_"
 VARIABLES = frozenset(
-    {"store", "table", "url", "port", "proxies", "tick_secret", "receivers", "region", "four_eyes", "allow_networks"}
-)
+    {
+        "store", "table", "url", "port", "proxies", "tick_secret", "receivers", "region", "four_eyes", "large_change",
+        "settle_url", "settle_secrets", "allow_networks",
+    }
+)  # fmt: skip
 MIN_SECRET = 16
+MAX_PERCENT = 1_000
 
 _NO = ("0", "no", "false", "off")
 _YES = ("1", "yes", "true", "on")
@@ -33,6 +37,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     receivers: tuple[str, ...] = ()  # addresses that events are sent to, signed; after `legacy:` those of the first service
     region: str = ""  # where this process runs, if the table is replicated: it acts for stores whose home it is
     four_eyes: bool = True  # whoever submitted a change set does not approve it
+    large_change: float = 0.3  # from which share of a price on a report warns
+    settle_url: str | None = None  # what schedules call, `/settle` of any process; without one, they call a worker
+    settle_secrets: tuple[str, ...] = ()  # that /settle accepts, as of tickler.new_secret(); the first one signs
     allow_networks: tuple[str, ...] = ()  # private networks that receivers may be in
 
     def __post_init__(self) -> None:
@@ -81,6 +88,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
             receivers=_list(found, "receivers"),
             region=found.get("region", ""),
             four_eyes=_flag(found, "four_eyes", default=True),
+            large_change=_percent(found, "large_change", 30) / 100,
+            settle_url=found.get("settle_url") or None,
+            settle_secrets=_list(found, "settle_secrets"),
             allow_networks=_list(found, "allow_networks"),
         )
 
@@ -95,6 +105,13 @@ def _check_names(found: Mapping[str, str]) -> None:
 
 def _list(found: Mapping[str, str], name: str) -> tuple[str, ...]:
     return tuple(part.strip() for part in found.get(name, "").split(",") if part.strip())
+
+
+def _percent(found: Mapping[str, str], name: str, default: int) -> int:
+    text = found.get(name, str(default)).strip()
+    if not text.isdecimal() or not 0 < int(text[:9]) <= MAX_PERCENT:
+        raise InvalidField(f"{PREFIX}{name.upper()}", f"{text[:20]!r} is not a percentage: use a number up to {MAX_PERCENT}")
+    return int(text)
 
 
 def _flag(found: Mapping[str, str], name: str, *, default: bool) -> bool:

@@ -37,7 +37,9 @@ class Stores:
     async def get(self, caller: Caller, store: str) -> Head | None:
         """Return the head of a store; None if there is none, or it is not for this caller."""
         caller.require("read")
-        return await self._db.get(Head.key.id(store)) if caller.may_see(store) else None
+        if not caller.may_see(store):
+            return None
+        return await self._db.get(Head.key.id(store))
 
     async def count_hint(self, caller: Caller) -> int:
         """Return how many stores a caller may see, by the index, which may lag behind a little on DynamoDB."""

@@ -1,0 +1,62 @@
+"""`pricebook store`: add and list stores."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from pricebook.app import Pricebook
+from pricebook.cli.session import OPERATOR, run
+from pricebook.editions.pages import PageArgs
+from pricebook.errors import NotAllowed, NotFound
+from pricebook.model import Head
+
+AT_ONCE = 1_000
+
+StoreId = Annotated[str, typer.Argument(metavar="STORE", help="Id of the store.")]
+Zone = Annotated[str, typer.Option(metavar="ZONE", help="Its time zone, such as Europe/Paris: its days begin there.")]
+Home = Annotated[str, typer.Option(metavar="REGION", help="The region that acts for it, if the table is replicated.")]
+
+app = typer.Typer(no_args_is_help=True, help="Add and list stores.")
+
+
+@app.command("add")
+def add(store: StoreId, zone: Zone = "UTC", home: Home = "") -> None:
+    """Add a store, without prices."""
+
+    async def open_store(book: Pricebook) -> Head:
+        if await book.stores.get(OPERATOR, store) is not None:
+            raise NotAllowed(f"there is a store {store!r} already: choose another id")
+        return await book.switch.open_store(store, tz=zone, home=home)
+
+    typer.echo(_shown(run(open_store)))
+
+
+@app.command("list")
+def list_() -> None:
+    """List all stores: id, time zone, and home region."""
+
+    async def show(book: Pricebook) -> None:
+        after: str | None = None
+        while True:
+            page = await book.stores.page(OPERATOR, PageArgs(first=AT_ONCE, after=after))
+            for head in page.nodes:
+                typer.echo(_shown(head))
+            if not page.has_next:
+                return
+            after = page.end_cursor
+
+    run(show)
+
+
+def _shown(head: Head) -> str:
+    return f"{head.store}  {head.tz}{f'  {head.home}' if head.home else ''}"
+
+
+async def store_of(book: Pricebook, store: str) -> Head:
+    """Return the head of a store. `NotFound` if there is none."""
+    head = await book.stores.get(OPERATOR, store)
+    if head is None:
+        raise NotFound(f"store {store!r}")
+    return head

@@ -1,0 +1,81 @@
+"""The web server and the worker in one process."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from collections.abc import AsyncIterator
+from contextlib import closing
+from typing import Any
+
+import aiohttp
+import pytest
+
+from pricebook.app import Pricebook, Settings, open_pricebook
+from pricebook.serving import listen, serve
+from tickler import PythonTarget
+
+HANG_S = 30
+
+
+@pytest.fixture
+async def book(sqlite_url: str) -> AsyncIterator[Pricebook]:
+    async with open_pricebook(Settings(store=sqlite_url)) as opened:
+        yield opened
+
+
+async def answers(port: int) -> bool:
+    try:
+        _, writer = await asyncio.open_connection("127.0.0.1", port)
+    except ConnectionRefusedError:
+        return False
+    writer.close()
+    return True
+
+
+async def test_a_signal_lets_what_is_being_done_end(book: Pricebook) -> None:
+    begun, go_on, done = asyncio.Event(), asyncio.Event(), asyncio.Event()
+
+    @book.t.handler("slow")
+    async def slow(delivery: object) -> None:
+        begun.set()
+        await go_on.wait()
+        done.set()
+
+    with closing(listen("127.0.0.1", 0)) as listening:
+        port = listening.getsockname()[1]
+        serving = asyncio.create_task(serve(book, listening, works=True))
+        async with asyncio.timeout(HANG_S):
+            await book.t.send("ada", "slow", PythonTarget("slow"))
+            await begun.wait()
+            signal.raise_signal(signal.SIGTERM)
+            while await answers(port):
+                await asyncio.sleep(0.01)
+            assert not serving.done()
+            go_on.set()
+            await serving
+    assert done.is_set()
+
+
+async def test_a_worker_that_fails_ends_it_with_its_error(book: Pricebook) -> None:
+    fires: Any = book.t.store.fires
+
+    async def claim(request: object) -> object:
+        raise RuntimeError("a bug")
+
+    fires.claim = claim
+    with closing(listen("127.0.0.1", 0)) as listening, pytest.raises(RuntimeError, match="a bug"):
+        async with asyncio.timeout(HANG_S):
+            await serve(book, listening, works=True)
+
+
+async def test_without_a_worker_it_only_answers(book: Pricebook) -> None:
+    with closing(listen("127.0.0.1", 0)) as listening:
+        port = listening.getsockname()[1]
+        serving = asyncio.create_task(serve(book, listening, works=False))
+        async with asyncio.timeout(HANG_S), aiohttp.ClientSession() as session:
+            async with session.get(f"http://127.0.0.1:{port}/health/live") as answer:
+                assert answer.status == 200
+            assert book.t.own_workers == []
+            signal.raise_signal(signal.SIGINT)
+            await serving
