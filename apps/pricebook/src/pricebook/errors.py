@@ -40,12 +40,27 @@ class InvalidCursor(PricebookError):
     """A cursor was changed, belongs to another query, or is older than prices are kept side by side."""
 
 
-class PriceConflict(NotAllowed):
-    """Another edition of the store has a price for the same channel, product and date. `edition` is None for one that counts."""
+class HasChanged(NotAllowed):
+    """Somebody else has changed it since it was read. `rev` is its revision now."""
 
-    def __init__(self, store: str, price: str, edition: int | None) -> None:
+    def __init__(self, what: str, rev: int) -> None:
+        super().__init__(f"somebody else has changed {what} meanwhile: look at it again (it is at revision {rev})")
+        self.rev = rev
+
+
+class PriceConflict(NotAllowed):
+    """Another edition of the store has a price for the same channel, product and date. `edition` is None for one that counts.
+
+    `change_set` is the one that the other edition is of, if it is of one.
+    """
+
+    def __init__(self, store: str, price: str, edition: int | None, change_set: str | None = None) -> None:
         other = "a price that counts already" if edition is None else f"edition {edition}"
-        super().__init__(f"store {store}: {price} has {other} at the same instant: cancel that one, or choose another instant")
+        whose = "" if change_set is None else f", of change set {change_set},"
+        super().__init__(
+            f"store {store}: {price} has {other}{whose} at the same instant: cancel that one, or choose another instant"
+        )
         self.store = store
         self.price = price
         self.edition = edition
+        self.change_set = change_set

@@ -30,7 +30,10 @@ class Cause(Struct, frozen=True):
 
 
 class Transition(Struct, frozen=True):
-    """What happens to an edition of a head. `before` is None where it is opened, `after` where it leaves the head."""
+    """What happens to an edition of a head. `before` is None where it is opened, `after` where it leaves the head.
+
+    `rev` is that of the head when it was decided.
+    """
 
     store: str
     edition: int
@@ -39,6 +42,7 @@ class Transition(Struct, frozen=True):
     after: Edition | None
     at: datetime
     cause: Cause
+    rev: int = 0
 
 
 Record = Callable[[Transaction, Transition], None]  # adds what is kept of a transition, such as its audit entry
@@ -125,7 +129,8 @@ class HeadWrites:
         if plan.after is None:
             tx.delete(UnsettledEdition.key.id(head.store, plan.number))
         if self._record is not None:
-            self._record(tx, Transition(head.store, plan.number, action, plan.before, plan.after, self._now(), cause))
+            happened = Transition(head.store, plan.number, action, plan.before, plan.after, self._now(), cause, head.rev)
+            self._record(tx, happened)
 
 
 def _changes(plan: Plan) -> list[Change[Head]]:

@@ -1,0 +1,96 @@
+"""Reads change sets, their lines and their stores in pages, as far as a caller may see them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from pricebook.access.caller import Caller
+from pricebook.access.filtered_pages import filtered_page
+from pricebook.access.scope import may_see_scope
+from pricebook.change_sets.lines_of_all_stores import LinesOfAllStores
+from pricebook.change_sets.writer import ChangeSetWriter
+from pricebook.editions.keyset_pages import KeysetPages, Listed
+from pricebook.editions.pages import NodePage, PageArgs
+from pricebook.errors import NotFound
+from pricebook.model import ChangeLine, ChangeProgress, ChangeSet, ChangeStore
+from tickler.table import OpenTable
+
+MAX_OF_STORE = 256  # more than a store has editions
+
+
+class ChangeReader:
+    def __init__(self, db: OpenTable, writer: ChangeSetWriter) -> None:
+        self._db = db
+        self._writer = writer
+        self._pages = KeysetPages(db, writer.now)
+
+    async def get(self, caller: Caller, id: str) -> ChangeSet:
+        caller.require("read")
+        return await self._writer.visible(caller, id)
+
+    async def get_many(self, caller: Caller, ids: Sequence[str]) -> list[ChangeSet | None]:
+        caller.require("read")
+        found = await self._db.get_many([ChangeSet.key.id(id) for id in ids])
+        return [each if each is not None and may_see_scope(caller, each.scope, each.created_by) else None for each in found]
+
+    async def open(self, caller: Caller, page: PageArgs) -> NodePage[ChangeSet]:
+        caller.require("read")
+        listed = Listed(ChangeSet.open(), _by_creation, (datetime, str), newest_first=True)
+
+        async def read(args: PageArgs) -> NodePage[ChangeSet]:
+            return await self._pages.page(("change sets", "open"), listed, args)
+
+        def keep(found: ChangeSet) -> bool:
+            return may_see_scope(caller, found.scope, found.created_by)
+
+        return await read(page) if caller.has_all_stores else await filtered_page(read, page, keep)
+
+    async def lines(self, caller: Caller, id: str, page: PageArgs, *, store: str | None = None) -> NodePage[ChangeLine]:
+        """Return lines by store, channel, type and product; of one store, or of all."""
+        await self.get(caller, id)
+        if store is not None:
+            caller.require_store(store)
+            listed = Listed(ChangeLine.key(id, store), _by_product, (str, str, str, str))
+            return await self._pages.page(("lines", id, store), listed, page)
+        return await self._pages.page(("lines", id), LinesOfAllStores(id), page)
+
+    async def stores(self, caller: Caller, id: str, page: PageArgs) -> NodePage[ChangeStore]:
+        await self.get(caller, id)
+        listed = Listed(ChangeStore.key(id), _by_store, (str,))
+        return await self._pages.page(("stores", id), listed, page)
+
+    async def of_store(self, caller: Caller, store: str) -> list[ChangeStore]:
+        """Return the change sets that are sealed in a store, by edition, until they are settled there."""
+        caller.require("read")
+        caller.require_store(store)
+        if not store:
+            raise NotFound("store")
+        page = await self._db.query(ChangeStore.of_store(store), first=MAX_OF_STORE)
+        return list(page.items)
+
+    async def progress(self, caller: Caller, id: str) -> ChangeProgress:
+        found = await self.get(caller, id)
+        match found.state:
+            case "approved":
+                unsettled = await self._db.count(ChangeStore.unsettled(id))
+                settled = max(0, found.stores - unsettled)
+                return ChangeProgress(change_set=id, staged=found.stores, sealed=found.stores, settled=settled)
+            case "settled" | "superseded":
+                return ChangeProgress(change_set=id, staged=found.stores, sealed=found.stores, settled=found.stores)
+            case "approving" | "withdrawing":
+                kept = await self._db.get(ChangeProgress.key.id(id))
+                return kept or ChangeProgress(change_set=id)
+        return ChangeProgress(change_set=id)
+
+
+def _by_creation(found: ChangeSet) -> tuple[datetime, str]:
+    return found.created_at, found.id
+
+
+def _by_product(line: ChangeLine) -> tuple[str, str, str, str]:
+    return line.channel, line.type, line.product, line.combination
+
+
+def _by_store(found: ChangeStore) -> tuple[str]:
+    return (found.store,)
