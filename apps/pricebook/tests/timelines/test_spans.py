@@ -83,14 +83,10 @@ async def test_changes_after_the_end_of_the_time_are_left_out(book: Book) -> Non
     assert await drawn(book, end=day(5)) == [(book.now(), 100)]
 
 
-async def test_time_lines_and_heads_of_other_stores_do_not_exist(book: Book) -> None:
+async def test_time_lines_of_other_stores_do_not_exist(book: Book) -> None:
     await book.a_store(prices={"TEA": 100})
     timelines, stranger = Timelines(book.db), Caller("rea", frozenset({"read"}), ("2",))
     with pytest.raises(NotFound):
         await timelines.spans(stranger, [TEA], book.now(), day(9))
-    with pytest.raises(NotFound):
-        await timelines.head(stranger, "1")
-    with pytest.raises(NotFound):
-        await timelines.head(READER, "nowhere")
     with pytest.raises(LacksRole):
-        await timelines.head(Caller("edi", frozenset({"edit"})), "1")
+        await timelines.spans(Caller("edi", frozenset({"edit"})), [TEA], book.now(), day(9))

@@ -37,12 +37,9 @@ def spans_of(rows: Sequence[Values], editions: Editions, start: datetime, end: d
 
 
 def _counting(rows: Sequence[Values], editions: Editions, at: datetime) -> Counting | None:
-    """Return what counts: the first row's value that has an amount."""
-    for values in rows:
-        counting = value_at(values, editions, at)
-        if counting is not None and counting.value.money() is not None:
-            return counting
-    return None
+    """Return what counts: the first row's value that has an amount; if none has one, the value that says so."""
+    found = [each for values in rows if (each := value_at(values, editions, at)) is not None]
+    return next((each for each in found if each.value.money() is not None), found[0] if found else None)
 
 
 def _shown(counting: Counting | None) -> object:

@@ -7,7 +7,6 @@ from datetime import datetime
 
 from pricebook.access.caller import Caller
 from pricebook.editions.evaluate import Editions
-from pricebook.errors import NotFound
 from pricebook.model import ALL, Head, PriceKey
 from pricebook.timelines.spans import Span, spans_of
 from tickler.table import OpenTable
@@ -16,15 +15,6 @@ from tickler.table import OpenTable
 class Timelines:
     def __init__(self, db: OpenTable) -> None:
         self._db = db
-
-    async def head(self, caller: Caller, store: str) -> Head:
-        """Return the head of a store, which has its zone, its channels and its editions."""
-        caller.require("read")
-        caller.require_store(store)
-        head = await self._db.get(Head.key.id(store))
-        if head is None:
-            raise NotFound("store")
-        return head
 
     async def spans(self, caller: Caller, keys: Sequence[PriceKey], start: datetime, end: datetime) -> dict[PriceKey, list[Span]]:
         """Return the prices of each key between two instants. Heads and rows are read in one batch each."""

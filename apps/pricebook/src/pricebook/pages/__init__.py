@@ -1,0 +1,1 @@
+"""The pages for people: rendered on the server, and complete without JavaScript."""
