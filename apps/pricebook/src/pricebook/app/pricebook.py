@@ -11,6 +11,8 @@ from msgspec import Struct
 
 import tickler
 from pricebook.app.settings import Settings
+from pricebook.audit import AuditTrail
+from pricebook.change_sets import ChangeSets
 from pricebook.editions.reading import Prices
 from pricebook.editions.switch import Switch
 from pricebook.editions.timing import Timing
@@ -35,7 +37,9 @@ class Pricebook(Struct, frozen=True, kw_only=True, eq=False):
     timing: Timing
     prices: Prices
     switch: Switch
+    audit: AuditTrail
     events: Events
+    change_sets: ChangeSets
     people: People
     timelines: Timelines
     coming: ComingChanges
@@ -60,15 +64,21 @@ async def open_pricebook(
 
 def _assembled(settings: Settings, t: Tickler, db: OpenTable, timing: Timing, at_point: AtPoint) -> Pricebook:
     now = partial(utc_now, t)
+    audit = AuditTrail(db, now)
     events = Events(t, db, [Receiver.read(each) for each in settings.receivers])
+    switch = Switch(db, now, timing, record=recorded_by(audit.record, events.record))
     return Pricebook(
         settings=settings,
         t=t,
         db=db,
         timing=timing,
         prices=Prices(db, now, timing),
-        switch=Switch(db, now, timing, record=recorded_by(events.record)),
+        switch=switch,
+        audit=audit,
         events=events,
+        change_sets=ChangeSets(
+            t, db, switch, large_change=settings.large_change, four_eyes=settings.four_eyes, at_point=at_point
+        ),
         people=People(db, now),
         timelines=Timelines(db),
         coming=ComingChanges(db, now),
