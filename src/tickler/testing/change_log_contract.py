@@ -27,6 +27,16 @@ class ChangeLogContract(StreamFixtures):
         assert len({each.position for each in records}) == 3
         assert sorted(each.at_ms for each in records) == [each.at_ms for each in records]
 
+    async def test_empty_maps_and_lists_come_as_they_are(self, engine: Engine, db: OpenTable) -> None:
+        log = Follower(engine.changes)
+        all_labels: list[dict[str, list[dict[str, str]]]] = [{}, {"a": []}, {"a": [{}]}, {"M": [{"M": ""}]}, {}]
+        remarks = [Remark(task="t001", n=1, labels=labels) for labels in all_labels]
+        for remark in remarks:
+            await db.put(remark)
+        await db.put(remarks[-1])
+        assert log.images(await log.follow(5)) == list(zip([None, *remarks], remarks, strict=False))
+        assert await log.follow() == []
+
     async def test_a_write_that_leaves_an_item_as_it_is_is_no_change(self, engine: Engine, db: OpenTable) -> None:
         log = Follower(engine.changes)
         await db.put(task(1, size=1))

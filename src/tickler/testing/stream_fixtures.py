@@ -37,6 +37,7 @@ class Remark(Entity, table=STREAMED):
     task: Attr[str] = attr()
     n: Attr[int] = attr()
     text: Attr[str] = attr(default="")
+    labels: Attr[dict[str, list[dict[str, str]]]] = attr(default={})
     key = Key("TASK" / task, "REMARK" / n)
 
 

@@ -51,13 +51,29 @@ def _change(table: TableDefinition, shard: str, images: Images, since_ms: int) -
     pk = images.Keys["pk"]["S"]
     if pk == METADATA_PARTITION or images.at_ms < since_ms:
         return None
-    old, new = (bytes(image) if image else None for image in (images.OldImage, images.NewImage))
+    old, new = (_with_empty_maps(bytes(image)) if image else None for image in (images.OldImage, images.NewImage))
     entity = _decode_head(new or old or b"{}").entity.get("S")
     if entity is None:
         return None  # an item of another program
     if old is not None and new is not None and _same_attributes(table, entity, _decode(old), _decode(new)):
         return None  # other keys of indexes or another expiry, as a reindex writes them
     return ChangeRecord(shard, images.SequenceNumber, images.at_ms, entity, pk, images.Keys["sk"]["S"], old, new)
+
+
+def _with_empty_maps(image: bytes) -> bytes:
+    """Return an image with empty maps as the service has them: DynamoDB Local leaves out their type."""
+    if b"{}" not in image:
+        return image
+    return msgspec.json.encode({name: _with_type(attribute) for name, attribute in _decode(image).items()})
+
+
+def _with_type(attribute: Attribute) -> Attribute:
+    if not attribute:
+        return {"M": {}}
+    ((tag, value),) = attribute.items()
+    if tag == "M":
+        return {tag: {key: _with_type(each) for key, each in value.items()}}
+    return {tag: [_with_type(each) for each in value]} if tag == "L" else attribute
 
 
 def _same_attributes(table: TableDefinition, entity: str, old: Item, new: Item) -> bool:
