@@ -8,23 +8,34 @@ from typing import NamedTuple
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
+class Position(NamedTuple):
+    """A place between two lines: the number of the last line before it, and of the bytes."""
+
+    line: int = 0
+    offset: int = 0
+
+
 class Line(NamedTuple):
-    """A line without its end. One that is longer than allowed is cut just behind the limit."""
+    """A line without its end. One that is longer than allowed is cut just behind the limit. The next one begins at `end`."""
 
     number: int
     text: bytes
+    end: Position
 
 
 class LineSplitter:
-    def __init__(self, longest: int) -> None:
+    """Pieces may be cut anywhere. The first one begins at `since`."""
+
+    def __init__(self, longest: int, since: Position = Position()) -> None:  # noqa: B008  # a constant
         self._longest = longest
         self._held = bytearray()
-        self._number = 0
+        self._number, self._offset = since
 
     def feed(self, piece: bytes) -> Iterator[Line]:
         *whole, rest = piece.split(b"\n")
         for text in whole:
             self._hold(text)
+            self._offset += 1
             yield self._line()
         self._hold(rest)
 
@@ -34,9 +45,14 @@ class LineSplitter:
 
     def _hold(self, text: bytes) -> None:
         self._held += text[: self._longest + 1 - len(self._held)]
+        self._offset += len(text)
 
     def _line(self) -> Line:
         text = bytes(self._held)
         self._held.clear()
         self._number += 1
-        return Line(self._number, text.removeprefix(BYTE_ORDER_MARK) if self._number == 1 else text)
+        return Line(
+            self._number,
+            text.removeprefix(BYTE_ORDER_MARK) if self._number == 1 else text,
+            Position(self._number, self._offset),
+        )

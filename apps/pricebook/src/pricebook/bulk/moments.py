@@ -9,19 +9,23 @@ from pricebook.errors import InvalidField
 
 Moment = datetime | date | None
 
+MIN_YEAR, MAX_YEAR = 1970, 9_000  # with room for time zones at both ends of the calendar
+
 
 def read_moment(field: str, text: str) -> Moment:
     """Read a date such as 2026-12-01, or an instant with its offset. An empty text is None."""
     if not text:
         return None
     try:
-        if len(text) == len("2026-12-01"):
-            return date.fromisoformat(text)
-        at = datetime.fromisoformat(text)
+        at = date.fromisoformat(text) if len(text) == len("2026-12-01") else datetime.fromisoformat(text)
     except ValueError:
+        at = None
+    if at is None or not MIN_YEAR <= at.year <= MAX_YEAR:
         raise InvalidField(
             field, f"{text[:40]!r} is not a moment: write 2026-12-01, or an instant such as 2026-12-01T06:00:00+01:00"
-        ) from None
+        )
+    if not isinstance(at, datetime):
+        return at
     if at.utcoffset() is None:
         raise InvalidField(field, "has no time zone: write an offset, as in 2026-12-01T06:00:00+01:00")
     return at.astimezone(UTC)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterable, Iterator
 
 import msgspec
 
 from pricebook.bulk.limits import BulkLimits
 from pricebook.bulk.lines import Line
-from pricebook.bulk.price_line import Fields, PriceLine, Refusal, price_line
+from pricebook.bulk.price_line import Fields, PriceLine, Refusal, amount_and_currency, price_line
 from pricebook.editions.pages import PriceNode
 
 
@@ -37,10 +36,16 @@ class _Exported(msgspec.Struct, omit_defaults=True):
 
 
 _decode = msgspec.json.Decoder(_Members).decode
+_decode_text = msgspec.json.Decoder(str).decode
 _encode = msgspec.json.Encoder().encode
 
 
 class NdjsonReader:
+    """Reads lines into prices. None of them depends on another one."""
+
+    is_open = False
+    has_begun = True
+
     def __init__(self, currency: str, limits: BulkLimits) -> None:
         self._currency = currency
         self._limits = limits
@@ -51,15 +56,14 @@ class NdjsonReader:
         elif line.text and not line.text.isspace():
             yield self._read(line)
 
-    def end(self) -> Iterator[PriceLine | Refusal]:
+    def end(self) -> None:
         """Nothing is open between lines."""
-        yield from ()
 
     def _read(self, line: Line) -> PriceLine | Refusal:
         try:
             members = _decode(line.text)
             amount = _amount(members.amount)
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             return Refusal(line.number, f"cannot be read: {_reason(error)}")
         fields = Fields(
             members.store,
@@ -71,13 +75,22 @@ class NdjsonReader:
             members.currency or "",
             "yes" if members.delete else "",
         )
-        return price_line(line.number, fields, self._currency)
+        return price_line(line.number, fields, self._currency, self._limits.key)
 
 
-def ndjson_line(node: PriceNode) -> bytes:
-    amount, currency = str(node.amount).split(" ")
-    exported = _Exported(node.store, node.channel, node.type, node.product, amount, currency, node.combination)
-    return _encode(exported) + b"\n"
+class NdjsonWriter:
+    kind = "application/x-ndjson"
+
+    def begin(self) -> bytes:
+        return b""
+
+    def lines(self, nodes: Iterable[PriceNode]) -> bytes:
+        return b"".join(_encode(_exported(node)) + b"\n" for node in nodes)
+
+
+def _exported(node: PriceNode) -> _Exported:
+    amount, currency = amount_and_currency(node.amount)
+    return _Exported(node.store, node.channel, node.type, node.product, amount, currency, node.combination)
 
 
 def _amount(raw: msgspec.Raw) -> str:
@@ -85,15 +98,14 @@ def _amount(raw: msgspec.Raw) -> str:
     text = bytes(raw)
     if text == b"null":
         return ""
-    if text.startswith(b'"'):
-        decoded: Any = msgspec.json.decode(text)
-        return str(decoded)
-    return text.decode()
+    return _decode_text(text) if text.startswith(b'"') else text.decode()
 
 
 def _reason(error: Exception) -> str:
     """Return what msgspec says, in the middle of a sentence."""
     if isinstance(error, UnicodeDecodeError):
         return "it is not UTF-8: save the file as UTF-8"
+    if isinstance(error, RecursionError):
+        return "it is nested too deeply: correct the line"
     text = str(error)
     return f"{text[:1].lower()}{text[1:]}: correct the line"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import NamedTuple
 
 from msgspec import Struct
@@ -12,6 +13,7 @@ from pricebook.money import Money
 from tickler.errors import TicklerError
 
 COLUMNS = ("store", "channel", "type", "product", "combination", "amount", "currency", "delete")
+EXPORTED = COLUMNS[:-1]
 
 _YES = frozenset({"yes", "true", "1", "x"})
 _NO = frozenset({"", "no", "false", "0"})
@@ -49,15 +51,32 @@ class Refusal(NamedTuple):
     other_line: int | None = None
 
 
-def price_line(line: int, fields: Fields, currency: str) -> PriceLine | Refusal:
+def price_line(line: int, fields: Fields, currency: str, longest_key: int) -> PriceLine | Refusal:
     """Read a line. `currency` is for amounts without one."""
     try:
         key = PriceKey(fields.store, fields.channel or ALL, fields.type or "Base", fields.product, fields.combination or None)
-        key.row  # noqa: B018  # refuses names that are no keys
+        _check_names(key, longest_key)
         deletes = _flag(fields.delete)
         return PriceLine(line, key, _amount(fields, currency, deletes=deletes), deletes)
     except (PricebookError, TicklerError) as error:
         return Refusal(line, str(error))
+
+
+@lru_cache(maxsize=65_536)
+def amount_and_currency(money: Money) -> tuple[str, str]:
+    """Return an amount as it is exported. Prices repeat, and writing one costs more than looking it up."""
+    amount, currency = str(money).split(" ")
+    return amount, currency
+
+
+def _check_names(key: PriceKey, longest: int) -> None:
+    row = key.row  # refuses what is no text for keys
+    if "\0" in key.store + key.channel + key.product + (key.combination or ""):
+        raise InvalidField("product", "a name has a NUL character: is this a file of another kind?")
+    if len(row.pk.encode()) + len(row.sk.encode()) > longest:
+        raise InvalidField(
+            "product", f"the names of store, channel and product are longer than {longest:,} bytes: use shorter ones"
+        )
 
 
 def _flag(text: str) -> bool:

@@ -5,6 +5,7 @@ from pricebook.model.bulk_job import (
     BulkActor,
     BulkChunk,
     BulkCounts,
+    BulkDigests,
     BulkFailure,
     BulkFormat,
     BulkJob,
@@ -19,6 +20,7 @@ from pricebook.model.change_set import (
     ChangeSetState,
     ChangeStore,
     ChangeStoreState,
+    Decision,
 )
 from pricebook.model.head import Edition, EditionState, Head, Store, UnsettledEdition
 from pricebook.model.notice import Notice, NoticeKind
@@ -47,6 +49,7 @@ __all__ = [
     "BulkActor",
     "BulkChunk",
     "BulkCounts",
+    "BulkDigests",
     "BulkFailure",
     "BulkFormat",
     "BulkJob",
@@ -59,6 +62,7 @@ __all__ = [
     "ChangeStore",
     "ChangeStoreState",
     "CombinationPrice",
+    "Decision",
     "Edition",
     "EditionState",
     "Head",

@@ -32,10 +32,14 @@ class BulkOptions(Part):
 
 
 class BulkUpload(Part):
-    """Where the content of a job is kept, and how much it is. `lines` is their number, for progress."""
+    """Where the content of a job is kept, and how much it is. `lines` is their number, for progress.
+
+    All chunks but the last have `chunk` bytes, so that reading begins anywhere.
+    """
 
     id: Attr[str]
     chunks: Attr[int]
+    chunk: Attr[int]
     size: Attr[int]
     lines: Attr[int]
     digest: Attr[str]
@@ -59,10 +63,11 @@ class BulkCounts(Part):
 
 
 class BulkJob(Entity, table=pricebook):
-    """First all lines are checked, then the good ones are added to a change set.
+    """First all lines are checked, then the good ones are added to a change set. A dry run only finds out what it would add.
 
-    `checked` and `added` are line numbers of the upload up to which that is done; `added` is where another process goes on.
-    Whoever works on it has it until `leased_until`.
+    `checked` and `added` are line numbers of the upload up to which that is done, and `offset` is the byte behind that line,
+    where whoever works on it goes on. Each write of them is conditional on where it was, so that no line counts twice.
+    Several may work on it at once: all but one of them find that out at their next write.
     """
 
     id: Attr[str] = attr()
@@ -70,17 +75,20 @@ class BulkJob(Entity, table=pricebook):
     options: Attr[BulkOptions]
     upload: Attr[BulkUpload]
     actor: Attr[BulkActor]
+    request: Attr[str] = attr(default="")  # that started it, for the audit
     created_at: Attr[datetime] = attr()
     checked: Attr[int] = attr(default=0)
     added: Attr[int] = attr(default=0)
+    offset: Attr[int] = attr(default=0)
     counts: Attr[BulkCounts] = attr(default=BulkCounts())
     change_set: Attr[str] = attr(default="")
+    ends: Attr[Literal["failed", "cancelled"] | Missing] = attr(default=MISSING)  # what it becomes once nothing of it is left
     error: Attr[str] = attr(default="")  # why it failed as a whole
-    worker: Attr[str] = attr(default="")
-    leased_until: Attr[datetime | Missing] = attr(default=MISSING)
+    fires: Attr[int] = attr(default=1)  # how often the engine was asked to work on it
     expires_at: Attr[datetime | Missing] = attr(default=MISSING, expires=True)
 
     key = Key("BULK" / id, "!JOB")
+    all = Index("gsi1", "BULK_JOBS", created_at / id)
     open = Index("gsi2", "BULK", created_at / id, when=state.one_of(["checking", "adding"]))
 
     @property
@@ -109,3 +117,15 @@ class BulkChunk(Entity, table=pricebook):
     expires_at: Attr[datetime | Missing] = attr(default=MISSING, expires=True)
 
     key = Key("UPLOAD" / upload, "CHUNK" / number)
+
+
+class BulkDigests(Entity, table=pricebook):
+    """Digests of the prices of some lines, with their numbers, until duplicates were looked for. `run` is the first of them."""
+
+    upload: Attr[str] = attr()
+    partition: Attr[int] = attr()
+    run: Attr[int] = attr()
+    records: Attr[bytes]
+    expires_at: Attr[datetime | Missing] = attr(default=MISSING, expires=True)
+
+    key = Key("UPLOAD" / upload, "DIGESTS" / partition / run)
