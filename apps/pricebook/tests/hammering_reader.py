@@ -1,4 +1,7 @@
-"""A process that goes through the prices of a store again and again, until a file is there, and tells what it has seen."""
+"""A process that goes through the prices of a store again and again, until a file is there, and tells what it has seen.
+
+After its first traversal it says that it has begun.
+"""
 
 from __future__ import annotations
 
@@ -23,12 +26,19 @@ async def main(url: str, products: str, until: str) -> None:
             let_reads_lag(db.engine)
         clock = FrozenClock(lambda: datetime.now(UTC))
         reader = Traversals(Prices(db, clock.now), "1", int(products), clock=clock)
+        await reader.finish()
+        _say("begun")
         while not Path(until).exists():
             await reader.finish()
             await reader.look_across()
             await asyncio.sleep(0)
     seen = {"done": reader.done, "across": reader.across, "versions": len(reader.versions), "mixtures": reader.mixtures}
-    sys.stdout.write(f"{json.dumps(seen)}\n")
+    _say(json.dumps(seen))
+
+
+def _say(line: str) -> None:
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()
 
 
 if __name__ == "__main__":

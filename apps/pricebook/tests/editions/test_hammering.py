@@ -24,7 +24,7 @@ from tickler.table import OpenTable
 
 PRODUCTS = 500
 READERS = 2
-SOAK_S = 60.0
+SOAK_S = 180.0
 CONTROL_S = 0.8
 
 
@@ -109,5 +109,9 @@ async def _until(edition: Any) -> None:
 
 
 async def _start(url: str, stop: Path) -> asyncio.subprocess.Process:
+    """Start a reader, and wait until it has read all prices once."""
     command = [sys.executable, "-m", "hammering_reader", url, str(PRODUCTS), str(stop)]
-    return await asyncio.create_subprocess_exec(*command, stdout=subprocess.PIPE, cwd=Path(__file__).parent.parent)
+    reader = await asyncio.create_subprocess_exec(*command, stdout=subprocess.PIPE, cwd=Path(__file__).parent.parent)
+    assert reader.stdout is not None
+    assert await reader.stdout.readline() == b"begun\n"
+    return reader
