@@ -73,7 +73,7 @@ class Events:
 
     async def _send_one(self, receiver: Receiver, planned: Planned, tx: Transaction) -> None:
         target = HttpTarget(receiver.url, body="raw" if receiver.legacy else "json")
-        payload = msgspec.to_builtins(planned.event)
+        payload = msgspec.json.decode(msgspec.json.encode(planned.event))
         try:
             await self._t.send(receiver.owner, planned.name, target, payload, policy=self._policy, using=tx)
         except SendConflict as error:

@@ -36,6 +36,7 @@ class StoreSettlement:
         self._at_point = at_point
 
     async def settle(self, store: str) -> Settled:
+        await self._at_point("settling.begun")
         settled = await self._switch.settle(store)
         await self._at_point("settling.settled")
         return settled
