@@ -8,6 +8,7 @@ import binascii
 import hashlib
 import hmac
 import secrets
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
 import msgspec
@@ -20,6 +21,7 @@ from tickler.table import OpenTable
 Position = tuple[str, ...]
 
 _SIGNATURE_BYTES = 16
+_URL_SAFE = bytes.maketrans(b"+/", b"-_")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)
 _SETTING = "cursors"
@@ -32,11 +34,21 @@ class Cursors:
     """Writes and reads the cursors of one query."""
 
     def __init__(self, secret: bytes, query: tuple[str, ...]) -> None:
-        self._key = hashlib.blake2b(_encode(query), key=secret, digest_size=32).digest()
+        key = hashlib.blake2b(_encode(query), key=secret, digest_size=32).digest()
+        self._begun = hashlib.blake2b(key=key, digest_size=_SIGNATURE_BYTES)
 
-    def write(self, at: datetime, position: Position) -> str:
-        body = _encode(((at - _EPOCH) // _MILLISECOND, position))
-        return base64.urlsafe_b64encode(self._signature(body) + body).rstrip(b"=").decode()
+    def writer(self, at: datetime) -> Callable[[Position], str]:
+        """Return what writes the cursors of an instant. A page has many of them, so this does what it can beforehand."""
+        at_ms, begun = (at - _EPOCH) // _MILLISECOND, self._begun
+
+        def write(position: Position) -> str:
+            body = _encode((at_ms, position))
+            signature = begun.copy()
+            signature.update(body)
+            text = binascii.b2a_base64(signature.digest() + body, newline=False)
+            return text.translate(_URL_SAFE).rstrip(b"=").decode()
+
+        return write
 
     def read(self, cursor: str, coordinates: int) -> tuple[datetime, Position]:
         """Return the instant and the position of a cursor. `InvalidCursor` if it was changed, or is of another query."""
@@ -53,7 +65,9 @@ class Cursors:
         return _EPOCH + at_ms * _MILLISECOND, position
 
     def _signature(self, body: bytes) -> bytes:
-        return hashlib.blake2b(body, key=self._key, digest_size=_SIGNATURE_BYTES).digest()
+        signature = self._begun.copy()
+        signature.update(body)
+        return signature.digest()
 
 
 class CursorSecret:

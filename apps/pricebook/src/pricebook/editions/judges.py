@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Protocol
 
-from pricebook.editions.evaluate import NO_EDITIONS, Counting, Editions, marks, value_at
+from pricebook.editions.evaluate import NO_EDITIONS, Counting, Editions, has_unknown_mark, marks, value_at
 from pricebook.model import Head, PriceRow, row_id
 from tickler.table import ItemId
 
@@ -33,9 +33,7 @@ async def judged(
     found = [value_at(row.values, heads.get(row.store, NO_EDITIONS), at) for row in rows]
     if reads is None:
         return found
-    unknown = [
-        n for n, row in enumerate(rows) if any(mark not in heads.get(row.store, NO_EDITIONS) for mark in marks(row.values, at))
-    ]
+    unknown = [n for n, row in enumerate(rows) if has_unknown_mark(row.values, heads.get(row.store, NO_EDITIONS), at)]
     if unknown:
         again = await reads.get_many([row_id(rows[n]) for n in unknown], consistent=True)
         for n, row in zip(unknown, again, strict=True):

@@ -96,7 +96,8 @@ class KeysetPages:
         has_next, has_previous = (is_below, is_above) if source.newest_first else (is_above, is_below)
         kept = found[: page.size]
         ordered = kept[::-1] if page.backwards else kept
-        edges = [Edge(each, _text(source.place(each)), lambda where: cursors.write(at, where)) for each in ordered]
+        write = cursors.writer(at)
+        edges = [Edge(each, _text(source.place(each)), write) for each in ordered]
         return NodePage(edges, has_next, has_previous, at)
 
     async def _any(self, source: Source[E], bounds: Bounds) -> bool:

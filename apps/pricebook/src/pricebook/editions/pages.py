@@ -46,16 +46,13 @@ class ChangeNode(Struct, frozen=True):
     combination: str | None = None
 
 
-class Edge(Generic[N]):
+class Edge(Struct, Generic[N], eq=False):
     """A node with its cursor, which is signed when it is first asked for."""
 
-    __slots__ = ("_cursor", "_position", "_write", "node")
-
-    def __init__(self, node: N, position: tuple[str, ...], write: Callable[[tuple[str, ...]], str]) -> None:
-        self.node = node
-        self._position = position
-        self._write = write
-        self._cursor: str | None = None
+    node: N
+    _position: tuple[str, ...]
+    _write: Callable[[tuple[str, ...]], str]
+    _cursor: str | None = None
 
     @property
     def cursor(self) -> str:

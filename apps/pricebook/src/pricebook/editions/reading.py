@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import date, datetime
+from operator import attrgetter
 from typing import Any
 
 from pricebook.editions.cursors import Cursors, CursorSecret
@@ -131,7 +132,7 @@ async def _page(rows: Walk, ranges: Sequence[RowRange], walk: Traversal) -> Pric
     found: list[Found] = []
     if ranges and not walk.is_empty:
         found = await rows.find(ranges, walk.window, walk.wanted)
-    return walk.page(found, lambda each: each.position, _node)
+    return walk.page(found, attrgetter("position"), _node)
 
 
 def _node(found: Found) -> PriceNode:

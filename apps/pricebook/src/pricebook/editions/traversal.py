@@ -59,8 +59,8 @@ class Traversal(NamedTuple):
         kept = found[: self.size]
         if self.backwards:
             kept = kept[::-1]
-        at, write = self.at, self.cursors.write
-        edges = [Edge(node(each), position(each), lambda where: write(at, where)) for each in kept]
+        write = self.cursors.writer(self.at)
+        edges = [Edge(node(each), position(each), write) for each in kept]
         has_next = self.window.high is not None or (more and not self.backwards)
         has_previous = self.window.low is not None or (more and self.backwards)
-        return NodePage(edges, has_next, has_previous, at)
+        return NodePage(edges, has_next, has_previous, self.at)

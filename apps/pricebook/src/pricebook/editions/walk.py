@@ -6,6 +6,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple, Protocol
 
+from msgspec import Struct
+
 from pricebook.editions.cursors import Position
 from pricebook.editions.evaluate import Counting
 from pricebook.editions.ranges import RowRange, Window
@@ -16,7 +18,7 @@ MAX_READ = 1_000  # rows in one query, the most that the table toolkit takes
 MIN_READ = 8  # where rows without a price may be in between
 
 
-class Found(NamedTuple):
+class Found(Struct, frozen=True, eq=False):
     """A row, what counts of it, and where it is in its list."""
 
     position: Position
