@@ -141,9 +141,9 @@ class ChaosEngine:
             await self._engine.write_each(operations, now_ms=now_ms)
             self._replicas.written(last, before, [each.entity if isinstance(each, Put) else None for each in last])
 
-    async def load(self, entities: Iterable[Any], on_progress: OnProgress = no_progress) -> int:
+    async def load(self, entities: Iterable[Any], on_progress: OnProgress = no_progress, *, streamed: bool = True) -> int:
         self._maybe_throttle()
-        return await self._engine.load(entities, on_progress)
+        return await self._engine.load(entities, on_progress, streamed=streamed)
 
     def snapshot(self) -> AbstractAsyncContextManager[Reader]:
         self._maybe_throttle()
