@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import atexit
+import os
+import shutil
 import statistics
+import tempfile
 import time
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 from typing import NamedTuple
 
 PAIRS = 9
+SHARED_FOLDER = "BENCH_FOLDER"
 
 
 class Skipped(Exception):  # nothing went wrong
@@ -47,6 +53,17 @@ async def pairs(
         others.append(b)
         ratios.append(b / a)
     return statistics.median(mine), statistics.median(others), statistics.median(ratios)
+
+
+def shared_folder() -> Path:
+    """Return the folder that all benchmarks of a run share, for data that takes long to make.
+
+    It is removed at the end of the run. The environment variable BENCH_FOLDER names one that is kept.
+    """
+    if SHARED_FOLDER not in os.environ:
+        os.environ[SHARED_FOLDER] = folder = tempfile.mkdtemp(prefix="bench-")
+        atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return Path(os.environ[SHARED_FOLDER])
 
 
 class Stopwatch:

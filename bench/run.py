@@ -18,7 +18,7 @@ from rich.console import Console
 from rich.table import Table
 
 sys.path.insert(0, str(Path(__file__).parent))
-from measure import Result, Skipped
+from measure import Result, Skipped, shared_folder
 
 BENCHMARKS = [
     "cron",
@@ -36,6 +36,9 @@ BENCHMARKS = [
     "tables",
     "streams",
     "slothpost_tick",
+    "pricebook_load",
+    "pricebook_queries",
+    "pricebook_graphql",
 ]
 
 PIPED_WIDTH = 200  # a table that is not shown on a terminal is not cut to 80 columns
@@ -50,6 +53,7 @@ def measure(names: list[str]) -> tuple[list[Result], dict[str, str]]:
     """
     results: list[Result] = []
     skipped: dict[str, str] = {}
+    shared_folder()  # in the environment of all of them
     for name in names:
         started = time.monotonic()
         try:

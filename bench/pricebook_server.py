@@ -1,0 +1,85 @@
+"""Servers for the benchmarks of pricebook, each a process of its own. It tells its port, and its processor time when asked.
+
+`serve URL`: pricebook without a worker, as `pricebook serve` runs it. `bare FILE`: a bare ASGI application that answers the bytes
+of a file. `work URL`: a worker without a server.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import threading
+import time
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import uvicorn
+import uvloop
+
+from pricebook.app import Settings, open_pricebook
+from pricebook.serving import listen, serve, working
+from tickler.cli.gc_tuning import tune_gc
+
+HOST = "127.0.0.1"
+
+
+async def pricebook(url: str) -> None:
+    listening = listen(HOST, 0)
+    async with open_pricebook(Settings(store=url)) as book:
+        _begin(listening.getsockname()[1])
+        await serve(book, listening, works=False)
+
+
+async def bare(path: str) -> None:
+    """Answer as a program does that knows the answer: it reads the request, and sends a page."""
+    page = Path(path).read_bytes()
+    start = {
+        "type": "http.response.start",
+        "status": 200,
+        "headers": [(b"content-type", b"application/json"), (b"content-length", str(len(page)).encode())],
+    }
+    body = {"type": "http.response.body", "body": page}
+
+    async def app(scope: Any, receive: Callable[[], Awaitable[Any]], send: Callable[[Any], Awaitable[None]]) -> None:
+        while (await receive()).get("more_body"):
+            pass
+        await send(start)
+        await send(body)
+
+    listening = listen(HOST, 0)
+    _begin(listening.getsockname()[1])
+    config = uvicorn.Config(
+        app, lifespan="off", log_config=None, log_level="warning", access_log=False, server_header=False, proxy_headers=False
+    )
+    await uvicorn.Server(config).serve([listening])
+
+
+async def worker(url: str) -> None:
+    async with open_pricebook(Settings(store=url)) as book, working(book):
+        _begin(0)
+        await asyncio.get_running_loop().create_future()
+
+
+def _begin(port: int) -> None:
+    """Tell the port, then answer each line on standard input with the processor seconds of this process until then."""
+    tune_gc()
+    _tell(port)
+
+    def answer() -> None:
+        for _ in sys.stdin:
+            _tell(time.process_time())
+
+    threading.Thread(target=answer, daemon=True).start()
+
+
+def _tell(number: float) -> None:
+    sys.stdout.write(f"{number}\n")
+    sys.stdout.flush()
+
+
+MODES = {"serve": pricebook, "bare": bare, "work": worker}
+
+if __name__ == "__main__":
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(MODES[sys.argv[1]](sys.argv[2]))
