@@ -16,6 +16,8 @@ from tickler.table import MISSING, evolve
 
 PATIENCE = timedelta(minutes=5)  # how long work on a change set may stand still before it is begun again
 
+Unfinished = Literal["approving", "approved", "withdrawing"]
+
 _REMEDIES: dict[ChangeSetState, str] = {
     "draft": "submit it first",
     "submitted": "send it back, approve it, or cancel it",

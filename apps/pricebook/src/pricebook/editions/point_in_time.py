@@ -6,12 +6,11 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-from pricebook.editions.evaluate import LOWEST_OVER, NO_EDITIONS, Editions, Values, lowest_before, value_at
+from pricebook.editions.evaluate import NO_EDITIONS, Editions, Values, value_at
 from pricebook.editions.nodes import price_node
 from pricebook.editions.pages import PriceNode
 from pricebook.editions.timing import Now, Timing
 from pricebook.model import ALL, Head, PastCombinationPrice, PastPrice, PriceKey, PriceRow, Value
-from pricebook.money import Money
 from tickler.table import MISSING, OpenTable
 
 PAST_AT_A_TIME = 8
@@ -28,7 +27,7 @@ class PointInTime:
 
     async def prices(self, keys: Sequence[PriceKey], at: datetime) -> list[PriceNode | None]:
         """Return the price of each key at an instant, its channel's own or else that of ALL; None where there is none."""
-        candidates = list(dict.fromkeys(each for key in keys for each in _candidates(key)))
+        candidates = list(dict.fromkeys(each for key in keys for each in candidates_of(key)))
         editions = await self.editions(key.store for key in candidates)
         nodes: dict[PriceKey, PriceNode | None] = {}
         for key, row in zip(candidates, await self.rows(candidates), strict=True):
@@ -37,18 +36,7 @@ class PointInTime:
                 values = {**await self.past(key, at, at), **values}
             counting = value_at(values, editions.get(key.store, NO_EDITIONS), at)
             nodes[key] = None if counting is None else price_node(key.new_row({}) if row is None else row, counting)
-        return [next((nodes[each] for each in _candidates(key) if nodes[each] is not None), None) for key in keys]
-
-    async def lowest(self, key: PriceKey, new: Money, at: datetime) -> Money | None:
-        """Return the lowest price of the 30 days before `at` if `new` reduces the price of a key then, else None."""
-        keys = _candidates(key)
-        editions = await self.editions([key.store])
-        rows = await self.rows(keys)
-        values = [
-            {**await self.past(each, at - LOWEST_OVER, at), **({} if row is None else row.values)}
-            for each, row in zip(keys, rows, strict=True)
-        ]
-        return lowest_before(values, editions.get(key.store, NO_EDITIONS), at, new)
+        return [next((nodes[each] for each in candidates_of(key) if nodes[each] is not None), None) for key in keys]
 
     async def editions(self, stores: Iterable[str]) -> dict[str, Editions]:
         names = list(dict.fromkeys(stores))
@@ -81,7 +69,7 @@ def _past_until(key: PriceKey, until: datetime) -> Any:
     return swapped.until(until).newest_first()
 
 
-def _candidates(key: PriceKey) -> list[PriceKey]:
+def candidates_of(key: PriceKey) -> list[PriceKey]:
     """Return the key, and that of ALL, whose price counts where a channel has none of its own."""
     if key.channel == ALL:
         return [key]

@@ -7,7 +7,6 @@ lets them count. A process that stops in between leaves nothing visible: another
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Iterable
 from datetime import date, datetime
 from functools import partial
@@ -16,16 +15,16 @@ from msgspec.structs import replace
 
 from pricebook.editions import transitions
 from pricebook.editions.head_writes import Action, Cause, HeadWrites, Plan, Record
+from pricebook.editions.outlook import Outlooks
 from pricebook.editions.point_in_time import PointInTime
 from pricebook.editions.retraction import Retraction
 from pricebook.editions.settlement import Settled, Settlements
 from pricebook.editions.slots import open_edition
-from pricebook.editions.staging import AT_ONCE, Staged, Staging, batches
+from pricebook.editions.staging import STAGED_AT_A_TIME, Staged, Staging, batches
 from pricebook.editions.storage import Storage
 from pricebook.editions.timing import Now, Timing, midnight, whole_milliseconds
 from pricebook.errors import NotAllowed, NotFound
 from pricebook.model import Edition, Head, Store
-from pricebook.money import Money
 from tickler.errors import ConditionFailed
 from tickler.table import MISSING, OpenTable, Transaction
 
@@ -48,8 +47,13 @@ class Switch:
         storage = Storage(db)
         self._staging = Staging(storage, self._writes, self._now, self._timing)
         self._settlements = Settlements(storage, self._writes, self._now, self._timing)
-        self._points = PointInTime(db, self._now, self._timing)
-        self._retraction = Retraction(db, self._points)
+        points = PointInTime(db, self._now, self._timing)
+        self._outlooks = Outlooks(db, points)
+        self._retraction = Retraction(db, points)
+
+    @property
+    def timing(self) -> Timing:
+        return self._timing
 
     async def open_store(self, store: str, *, tz: str = "UTC", home: str = "", channels: Iterable[str] = ()) -> Head:
         """Make the head of a store, unless it has one. `tz` is the zone in which its days begin."""
@@ -104,9 +108,12 @@ class Switch:
     async def with_lowest(self, store: str, prices: Iterable[Staged], at: datetime) -> list[Staged]:
         """Return prices with the lowest one of the 30 days before `at`, where they reduce the price: for approval."""
         known: list[Staged] = []
-        for some in batches(prices, AT_ONCE):
-            lowest = await asyncio.gather(*(self._lowest(store, each, at) for each in some))
-            known += [replace(each, lowest_30_days=found) for each, found in zip(some, lowest, strict=True)]
+        for some in batches(prices, STAGED_AT_A_TIME):
+            head = await self._writes.head(store)
+            outlook = await self._outlooks.read(head, [each.key(store) for each in some])
+            new = {each.key(store): each.amount for each in some if each.amount is not None}
+            lowest = await self._outlooks.lowest(outlook, new, whole_milliseconds(at))
+            known += [replace(each, lowest_30_days=lowest.get(each.key(store))) for each in some]
         return known
 
     async def seal(
@@ -167,9 +174,6 @@ class Switch:
     async def settle(self, store: str, *, cause: Cause = SYSTEM) -> Settled:
         """Let rows hold the prices of all editions that count, and forget those that were cancelled. Prices stay as they are."""
         return await self._settlements.settle(store, cause)
-
-    async def _lowest(self, store: str, price: Staged, at: datetime) -> Money | None:
-        return None if price.amount is None else await self._points.lowest(price.key(store), price.amount, whole_milliseconds(at))
 
     async def _change(
         self,
