@@ -133,7 +133,6 @@ def lowest_before(rows: Sequence[Values], editions: Editions, at: datetime, new:
 
 def money_at(rows: Sequence[Values], editions: Editions, at: datetime) -> Money | None:
     """Return the price at an instant: that of the first of the rows that has one. `rows` are as for `lowest_before`."""
-    """Return the price at an instant: that of the first of the rows that has one. `rows` are as for `lowest_before`."""
     for values in rows:
         counting = value_at(values, editions, at)
         if counting is not None and (money := counting.value.money()) is not None:
