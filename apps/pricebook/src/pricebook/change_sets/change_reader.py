@@ -31,7 +31,7 @@ class ChangeReader:
 
     async def get_many(self, caller: Caller, ids: Sequence[str]) -> list[ChangeSet | None]:
         caller.require("read")
-        found = await self._db.get_many([ChangeSet.key.id(id) for id in ids])
+        found = await self._db.get_many([ChangeSet.key.id(id or "-") for id in ids])
         return [each if each is not None and may_see_scope(caller, each.scope, each.created_by) else None for each in found]
 
     async def open(self, caller: Caller, page: PageArgs) -> NodePage[ChangeSet]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Iterable, Sequence
 from typing import Literal, NamedTuple
 
@@ -22,7 +21,7 @@ from pricebook.change_sets.store_prices import StorePrices
 from pricebook.change_sets.store_steps import StoreSteps
 from pricebook.change_sets.take_back import TakeBack
 from pricebook.change_sets.values import Line, NewChangeSet
-from pricebook.change_sets.writer import ChangeSetWriter, Write, cause_of
+from pricebook.change_sets.writer import ChangeSetWriter, Write, cause_of, new_id
 from pricebook.editions.head_writes import Cause
 from pricebook.editions.outlook import Outlooks
 from pricebook.editions.pages import NodePage, PageArgs
@@ -214,11 +213,9 @@ class ChangeSets:
         """Note that an edition was settled. The last one lets the change set be settled."""
         await self._finishing.store_settled(change_set, store, edition)
 
-    async def _create(
-        self, caller: Caller, new: NewChangeSet, request: str, *, rolls_back: str | None = None, id: str | None = None
-    ) -> ChangeSet:
+    async def _create(self, caller: Caller, new: NewChangeSet, request: str, *, id: str | None = None) -> ChangeSet:
         draft = ChangeSet(
-            id=secrets.token_hex(8) if id is None else id,
+            id=new_id() if id is None else id,
             created_by=caller.id,
             created_at=self._writer.now(),
             **new.checked().attributes(),  # type: ignore[arg-type]  # named and typed alike

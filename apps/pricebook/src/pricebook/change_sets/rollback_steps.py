@@ -103,6 +103,9 @@ class RollbackSteps:
             edition = None if head is None else head.editions.get(store.retracts)
             if edition is None or edition.state == "settling":
                 return evolve(store, state="pending", retracts=MISSING)  # it was settled meanwhile
+            other = await tx.get(ChangeStore.key.id(str(found.rolls_back), store.store))
+            if other is not None and other.state == "sealed" and other.edition == store.retracts:
+                tx.put(evolve(other, state="settled"))  # nobody tells of the settling of a cancelled edition
             if edition.to_at is MISSING:
                 edition = await self._switch.cancel(store.store, store.retracts, cause=cause, using=tx)
             return evolve(store, state="settled", from_at=edition.to_at)

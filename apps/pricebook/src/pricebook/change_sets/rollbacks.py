@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import secrets
-
 from pricebook.access.caller import Caller
 from pricebook.audit.entries import entry_of_change
 from pricebook.change_sets import states
 from pricebook.change_sets.store_pages import store_pages
 from pricebook.change_sets.values import MAX_TITLE
-from pricebook.change_sets.writer import ChangeSetWriter, Write
+from pricebook.change_sets.writer import ChangeSetWriter, Write, new_id
 from pricebook.editions.head_writes import Cause
 from pricebook.errors import NotAllowed
 from pricebook.model import ChangeSet, ChangeStore
@@ -27,7 +25,7 @@ class Rollbacks:
             raise NotAllowed(f"change set {other.id} is a rollback itself: make a new change set with the prices")
         states.claimed_by(other, "")
         draft = ChangeSet(
-            id=secrets.token_hex(8),
+            id=new_id(),
             title=f"Roll back: {other.title}"[:MAX_TITLE],
             reason=cause.reason,
             scope=other.scope,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Awaitable, Callable
 
 from msgspec import Struct
@@ -106,6 +107,10 @@ class ChangeSetWriter:
         except (ConditionFailed, TransactionConflict):
             return False
         return True
+
+
+def new_id() -> str:
+    return secrets.token_hex(8)
 
 
 def cause_of(caller: Caller, reason: str = "", request: str = "") -> Cause:
