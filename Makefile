@@ -5,10 +5,11 @@ BIN    := $(VENV)/bin
 RUN    := $(VENV)/.run
 READY  := $(VENV)/.ready
 POSTS  := $(VENV)/.slothpost
+PRICES := $(VENV)/.pricebook
 APPS   := apps/slothpost apps/pricebook
 
 .DEFAULT_GOAL := help
-.PHONY: help run slothpost test check format bench soak pythons wheel mutants clean
+.PHONY: help run slothpost pricebook test check format bench soak pythons wheel mutants clean
 
 help: ## Show what there is to make
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -55,6 +56,13 @@ $(POSTS): $(RUN) apps/slothpost/pyproject.toml
 slothpost: $(POSTS) ## Start slothpost with made-up activity, at http://127.0.0.1:8322 (SLOTHPOST_PORT for another)
 	@$(BIN)/slothpost serve --demo
 
+$(PRICES): $(RUN) apps/pricebook/pyproject.toml
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[server]' --editable apps/pricebook
+	@touch $@
+
+pricebook: $(PRICES) ## Start pricebook with made-up stores and changes, at http://127.0.0.1:8323 (PRICEBOOK_PORT for another)
+	@$(BIN)/pricebook serve --demo
+
 # Every process of a run would compile all modules anew where the environment forbids to keep them.
 test: $(READY) parts ## Run the tests, on a real PostgreSQL and a real DynamoDB engine too
 	PATH="$$PATH:$(abspath $(BIN))" PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n 3 --dist loadgroup -rs
@@ -91,4 +99,4 @@ mutants: $(READY) ## Break stores and tables on purpose and see a named test fai
 	$(BIN)/python tests/mutants.py
 
 clean: ## Remove what the other targets made
-	rm -rf demo.db demo.db-wal demo.db-shm slothpost-demo.db* $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache dist
+	rm -rf demo.db demo.db-wal demo.db-shm slothpost-demo.db* pricebook-demo.db* $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache dist

@@ -8,3 +8,4 @@ BULK = "pricebook.bulk"
 SWEEP = "pricebook.sweep"
 
 OWNER = "pricebook"
+SWEEP_OWNER = "pricebook/sweep"

@@ -13,6 +13,7 @@ from contextlib import asynccontextmanager, contextmanager, nullcontext
 import uvicorn
 
 from pricebook.app import Pricebook
+from pricebook.app.handlers import begin_sweeps
 from pricebook.errors import InvalidField
 from pricebook.web.app import create_app
 from tickler import RunOptions
@@ -41,7 +42,8 @@ async def serve(book: Pricebook, listening: socket.socket, *, works: bool) -> No
 @asynccontextmanager
 async def working(book: Pricebook) -> AsyncIterator[None]:
     """Deliver what is due, and make schedules of what is written, while the block runs."""
-    async with book.t.running(RunOptions(drain=DRAIN_S)):
+    await begin_sweeps(book)
+    async with book.settling.running(), book.t.running(RunOptions(drain=DRAIN_S)):
         yield
 
 

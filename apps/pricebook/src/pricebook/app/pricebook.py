@@ -10,8 +10,10 @@ from functools import partial
 from msgspec import Struct
 
 import tickler
+from pricebook.app.handlers import register
 from pricebook.app.settings import Settings
 from pricebook.audit import AuditTrail
+from pricebook.bulk import BulkJobs, BulkSettings
 from pricebook.change_sets import ChangeSets
 from pricebook.editions.reading import Prices
 from pricebook.editions.switch import Switch
@@ -20,6 +22,7 @@ from pricebook.events import Events, Receiver, recorded_by
 from pricebook.model import pricebook
 from pricebook.people import People
 from pricebook.points import AtPoint, pass_on
+from pricebook.settling import Settling, SettlingOptions, StoreSettlement
 from pricebook.stores import Stores
 from pricebook.timelines.coming import ComingChanges
 from pricebook.timelines.timelines import Timelines
@@ -40,6 +43,8 @@ class Pricebook(Struct, frozen=True, kw_only=True, eq=False):
     audit: AuditTrail
     events: Events
     change_sets: ChangeSets
+    settling: Settling
+    bulk: BulkJobs
     people: People
     timelines: Timelines
     coming: ComingChanges
@@ -59,7 +64,9 @@ async def open_pricebook(
             tickler.connect(settings.store, clock=clock, allow_networks=settings.allow_networks, create=True)
         )
         db = await stack.enter_async_context(pricebook.connect(t, name=settings.table, create=True))
-        yield _assembled(settings, t, db, timing or Timing(), at_point)
+        book = _assembled(settings, t, db, timing or Timing(), at_point)
+        register(book)
+        yield book
 
 
 def _assembled(settings: Settings, t: Tickler, db: OpenTable, timing: Timing, at_point: AtPoint) -> Pricebook:
@@ -67,20 +74,26 @@ def _assembled(settings: Settings, t: Tickler, db: OpenTable, timing: Timing, at
     audit = AuditTrail(db, now)
     events = Events(t, db, [Receiver.read(each) for each in settings.receivers])
     switch = Switch(db, now, timing, record=recorded_by(audit.record, events.record))
+    prices, people = Prices(db, now, timing), People(db, now)
+    change_sets = ChangeSets(t, db, switch, large_change=settings.large_change, four_eyes=settings.four_eyes, at_point=at_point)
     return Pricebook(
         settings=settings,
         t=t,
         db=db,
         timing=timing,
-        prices=Prices(db, now, timing),
+        prices=prices,
         switch=switch,
         audit=audit,
         events=events,
-        change_sets=ChangeSets(
-            t, db, switch, large_change=settings.large_change, four_eyes=settings.four_eyes, at_point=at_point
-        ),
-        people=People(db, now),
+        change_sets=change_sets,
+        settling=Settling(t, db, StoreSettlement(db, switch, events, change_sets, at_point), _settling_options(settings, timing)),
+        bulk=BulkJobs(t, db, people, prices, change_sets, BulkSettings(at_point=at_point)),
+        people=people,
         timelines=Timelines(db),
         coming=ComingChanges(db, now),
         stores=Stores(db, now, timing),
     )
+
+
+def _settling_options(settings: Settings, timing: Timing) -> SettlingOptions:
+    return SettlingOptions(region=settings.region, url=settings.settle_url, secrets=settings.settle_secrets, timing=timing)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import typer
 
-from pricebook.cli import background, load, people, serve, stores, tokens
+from pricebook.cli import background, load, people, receivers, serve, stores, tokens
 from pricebook.errors import NotFound, PricebookError
 from tickler.errors import TicklerError
 
@@ -20,6 +20,7 @@ app.command("load")(load.load)
 app.add_typer(stores.app, name="store")
 app.add_typer(people.app, name="person")
 app.add_typer(tokens.app, name="token")
+app.add_typer(receivers.app, name="receiver")
 app.command("tick")(background.tick)
 
 

@@ -1,0 +1,34 @@
+"""What each start of the demo adds: changes that are due within minutes, if there are none."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from pricebook.app import Pricebook
+from pricebook.demo.made_changes import SOON
+from pricebook.demo.past import approved
+from pricebook.demo.staff import APPROVER, caller_of
+from pricebook.editions.pages import PageArgs
+from pricebook.model import ChangeSet
+from tickler.table import MISSING
+
+WITHIN = timedelta(minutes=11)
+MINUTES = (2, 4, 7, 10)
+LAST_WAITS = timedelta(minutes=1)  # what is due sooner has come before somebody has found the page
+
+
+async def add_coming(book: Pricebook) -> int:
+    """Approve changes for two to ten minutes from now, unless some are. Returns how many there are now."""
+    now = book.now()
+    found = [each for each in await _approved(book) if each.at is not MISSING and now + LAST_WAITS < each.at <= now + WITHIN]
+    if found:
+        return len(found)
+    for made, minutes in zip(SOON, MINUTES, strict=True):
+        at = (now + timedelta(minutes=minutes)).replace(second=0, microsecond=0)
+        await approved(book, made, made.lines(), at=at)
+    return len(SOON)
+
+
+async def _approved(book: Pricebook) -> list[ChangeSet]:
+    page = await book.change_sets.open(await caller_of(book, APPROVER), PageArgs(first=200))
+    return [each for each in page.nodes if each.state == "approved"]
