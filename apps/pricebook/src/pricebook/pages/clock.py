@@ -13,6 +13,7 @@ MONTHS = ("", "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oc
 
 _NEAR = {-1: "Yesterday", 0: "Today", 1: "Tomorrow"}
 _SOON = timedelta(hours=1)
+_LATER = timedelta(days=2)
 
 
 class PageClock(msgspec.Struct, frozen=True):
@@ -28,6 +29,10 @@ class PageClock(msgspec.Struct, frozen=True):
     @property
     def today(self) -> date:
         return self.now.astimezone(self.zone).date()
+
+    @property
+    def tomorrow(self) -> date:
+        return self.today + timedelta(days=1)
 
     def of(self, zone_name: str) -> PageClock:
         """Return the clock of another zone, such as that of a store."""
@@ -52,8 +57,15 @@ class PageClock(msgspec.Struct, frozen=True):
         return f"{at.astimezone(self.zone):%H:%M}"
 
     def element(self, at: datetime) -> Markup:
+        return self._element(at, self.text(at))
+
+    def _element(self, at: datetime, words: str) -> Markup:
         instant = at.astimezone(UTC).isoformat(timespec="seconds")
-        return Markup('<time datetime="{}" title="{}">{}</time>').format(instant, self.title(at), self.text(at))
+        return Markup('<time datetime="{}" title="{}">{}</time>').format(instant, self.title(at), words)
+
+    def exact(self, at: datetime) -> Markup:
+        """Render an instant with its seconds."""
+        return self._element(at, f"{self.text(at)}{at.astimezone(self.zone).strftime(':%S')}")
 
     def soon(self, at: datetime) -> Markup:
         """Render an instant with how far it is away, if that is less than an hour."""
@@ -61,6 +73,23 @@ class PageClock(msgspec.Struct, frozen=True):
         if not timedelta(0) < away < _SOON:
             return self.element(at)
         return Markup('{} <small class="away">{}</small>').format(self.element(at), away_words(away))
+
+    def away(self, at: datetime) -> str:
+        """Return how far away an instant is, or when it is if that is more than two days from now."""
+        away = at - self.now
+        return away_words(away) if away < _LATER else self.text(at)
+
+    def input(self, at: datetime) -> str:
+        """Return the value of an input of the type datetime-local."""
+        return f"{at.astimezone(self.zone):%Y-%m-%dT%H:%M}"
+
+    def read_input(self, text: str) -> datetime | None:
+        """Read such a value; None if it is none."""
+        try:
+            wall = datetime.fromisoformat(text.strip())
+            return (wall.replace(tzinfo=self.zone) if wall.tzinfo is None else wall).astimezone(UTC)
+        except (ValueError, OverflowError):
+            return None
 
     def title(self, at: datetime) -> str:
         return f"{at.astimezone(self.zone):%Y-%m-%d %H:%M:%S} {self.zone_name}"

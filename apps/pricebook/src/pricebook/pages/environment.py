@@ -9,6 +9,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from pricebook.pages.amounts import count, direction, money, percent, share_of
 from pricebook.pages.assets import ASSETS
+from pricebook.pages.audit_words import what_of
 
 STATES = {
     "draft": "draft",
@@ -20,6 +21,10 @@ STATES = {
     "settled": "settled",
     "cancelled": "cancelled",
     "superseded": "superseded",
+    "checking": "being checked",
+    "adding": "being added",
+    "done": "done",
+    "failed": "failed",
 }
 DIRECTIONS = {"up": "raised to", "down": "lowered to", "new": "new at", "none": "removed:", "same": "stays"}
 
@@ -52,5 +57,6 @@ def make_environment() -> Environment:
     })  # fmt: skip
     environment.globals.update({
         "asset": ASSETS.url, "share_of": share_of, "direction": direction, "state_names": STATES, "direction_names": DIRECTIONS,
+        "what_of": what_of,
     })  # fmt: skip
     return environment

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 from urllib.parse import urlencode
 
 from litestar import Response
 from litestar.enums import MediaType
 
+from pricebook.model import ChangeSet
 from pricebook.pages.clock import PageClock
 from pricebook.pages.environment import make_environment
 from pricebook.people import Person
 from pricebook.web.context import CONTEXT, Context, HttpRequest, book_of, web_of
+from tickler.table import MISSING
 from tickler.web import FormFields, Refused
 
 NAV = (("home", "/", "Overview"), ("stores", "/stores", "Stores"), ("products", "/products", "Products"),
@@ -25,8 +28,8 @@ NOTICES = {
     "added": "Added to the draft.",
     "removed": "Removed from the draft.",
     "submitted": "Submitted. Somebody who may approve it decides now.",
-    "approved": "Approved. In each store, all of its prices change together.",
-    "unapproved": "Approval taken back. None of its prices will change.",
+    "approving": "Approved. It is carried out store by store; in each store, all of its prices change together.",
+    "unapproving": "The approval is being taken back, store by store.",
     "cancelled": "Cancelled.",
     "sent-back": "Sent back. It can be edited again.",
     "rolled-back": "This change set takes the other one back. It waits for approval.",
@@ -91,6 +94,12 @@ async def only_sessions(request: HttpRequest) -> None:
         visitor.require()
 
 
+def state_of(clock: PageClock, found: ChangeSet) -> str:
+    """Return the state of a change set as people see it: one that is approved is effective from its first instant on."""
+    is_effective = found.state == "approved" and found.first_at is not MISSING and found.first_at <= clock.now
+    return "effective" if is_effective else found.state
+
+
 def _shared(clock: PageClock, person: Person | None) -> dict[str, Any]:
     return {
         "person": person,
@@ -98,6 +107,8 @@ def _shared(clock: PageClock, person: Person | None) -> dict[str, Any]:
         "clock": clock,
         "time": clock.element,
         "soon": clock.soon,
+        "state_of": partial(state_of, clock),
+        "may": (lambda role: False) if person is None else person.may,
     }
 
 
