@@ -27,10 +27,11 @@ from pricebook.editions.outlook import Outlooks
 from pricebook.editions.pages import NodePage, PageArgs
 from pricebook.editions.point_in_time import PointInTime
 from pricebook.editions.switch import Switch
-from pricebook.errors import InvalidField, NotAllowed
+from pricebook.errors import InvalidField, NotAllowed, PricebookError
 from pricebook.model import ChangeLine, ChangeProgress, ChangeSet, ChangeStore, PriceKey
 from pricebook.points import AtPoint, pass_on
 from tickler import Tickler
+from tickler.errors import InvalidInput
 from tickler.table import MISSING, OpenTable, Transaction
 
 CHECKED_AT_ONCE = 2_000  # lines of a change set whose report is read before it is approved
@@ -197,9 +198,13 @@ class ChangeSets:
         if self._four_eyes and not reason.strip():
             raise InvalidField("reason", "is empty: say why nobody else approves it")
         draft = await self._create(caller, NewChangeSet(title=title, reason=reason), request)
-        await self.put_lines(caller, draft.id, lines, request=request)
-        submitted = await self.submit(caller, draft.id, request=request)
-        return await self._approve(submitted, Approval("approve_now", cause_of(caller, reason, request), submitted.rev))
+        try:
+            await self.put_lines(caller, draft.id, lines, request=request)
+            submitted = await self.submit(caller, draft.id, request=request)
+            return await self._approve(submitted, Approval("approve_now", cause_of(caller, reason, request), submitted.rev))
+        except (PricebookError, InvalidInput):
+            await self.cancel(caller, draft.id, reason="it was refused", request=request)
+            raise
 
     async def carry_on(self, id: str) -> str:
         """Carry out what was decided: the handler of CARRY_ON. `RetryLater` if there is more to do than one call should."""
