@@ -10,5 +10,7 @@ from msgspec import Struct
 class MadeServices(Struct, frozen=True):
     """Prices, and whatever else a test has."""
 
-    prices: Any  # a PriceReader
+    prices: Any = None
+    change_sets: Any = None
+    audit: Any = None
     stores: Any = None

@@ -30,9 +30,10 @@ class QueryClient:
         now: datetime = datetime(2026, 3, 1, tzinfo=UTC),
         limits: Limits | None = None,
         services: Services | None = None,
+        id: str = "tests",
     ) -> None:
         self.services: Services = MadeServices(prices) if services is None else services
-        self.caller = Caller("tests", frozenset(roles), stores)
+        self.caller = Caller(id, frozenset(roles), stores)
         self.now = now
         self.graphql = Graphql(SCHEMA, limits)
 

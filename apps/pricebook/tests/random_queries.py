@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from graphql import (
     GraphQLArgument,
@@ -15,6 +15,7 @@ from graphql import (
 )
 
 MAX_DEPTH = 6
+ONE_OF = {"store", "changeSet", "actor", "day"}  # of the arguments of the audit
 
 
 class RandomQuery(NamedTuple):
@@ -88,7 +89,7 @@ class QueryMaker:
             return "__typename"
         name = self._drawn.choice(fields)
         field = type_.fields[name]
-        arguments = self._arguments(field.args)
+        arguments = self._arguments(self._one_of_some(field.args))
         # Fields of one name must have the same arguments: those with arguments always have an alias.
         alias = self._alias(1.0 if field.args else 0.25)
         named = get_named_type(field.type)
@@ -121,6 +122,14 @@ class QueryMaker:
             if default is None or self._chance(0.5):
                 self._values[name] = self._chance(0.5) if type_ == "Boolean!" or not self._chance(0.05) else None
         return f"${name}"
+
+    def _one_of_some(self, arguments: dict[str, GraphQLArgument]) -> dict[str, GraphQLArgument]:
+        """Return the arguments with one of those that do not go together, mostly."""
+        if not arguments.keys() >= ONE_OF or self._chance(0.1):
+            return arguments
+        chosen = self._drawn.choice(sorted(ONE_OF))
+        required = GraphQLArgument(GraphQLNonNull(cast(Any, arguments[chosen].type)))
+        return {name: each for name, each in arguments.items() if name not in ONE_OF} | {chosen: required}
 
     def _arguments(self, arguments: dict[str, GraphQLArgument]) -> str:
         given = []
@@ -158,6 +167,11 @@ VALUES: dict[str, list[tuple[str, Any]]] = {
     "channel": [('"ALL"', "ALL"), ('"WEB"', "WEB")],
     "type": [('"Base"', "Base"), ('"Swap"', "Swap")],
     "productPrefix": [('""', ""), ('"PR"', "PR")],
+    "id": [('"C1"', "C1"), ('"C2"', "C2"), ('"nobody"', "nobody")],
+    "changeSet": [('"C1"', "C1"), ('"down"', "down")],
+    "actor": [('"someone"', "someone")],
+    "day": [('"2026-03-15"', "2026-03-15"), ('"2026-03-16"', "2026-03-16")],
+    "state": [("DRAFT", "DRAFT"), ("APPROVED", "APPROVED"), ("null", None)],
     "combination": [('"MENU1"', "MENU1"), ("null", None)],
     "first": [("0", 0), ("1", 1), ("3", 3), ("64", 64), ("null", None), ("-1", -1), ("2049", 2049)],
     "last": [("0", 0), ("2", 2), ("null", None)],

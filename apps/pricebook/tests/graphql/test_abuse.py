@@ -56,6 +56,11 @@ HOSTILE = {
     "unknown fields": "{ " + " ".join(f"basePrice{n}" for n in range(480)) + " }",
     "the schema in itself": "{ __schema { types { fields { type { fields { type { fields { name } } } } } } } }",
     "the schema again and again": aliased(40, lambda _: "__schema { types { fields { name } } }"),
+    "aliased mutations": "mutation " + aliased(30, lambda n: 'createPriceChange(input: {title: "x"}) { changeSet { id } }'),
+    "reports of all change sets": "{ changeSets(first: 2048) { nodes { report { errors } } } }",
+    "pages in pages": "{ changeSets(first: 2048) { nodes { lines(first: 2048) { nodes { product } } } } }",
+    "pages in pages of the audit": '{ audit(day: "2026-03-01", first: 2048) { nodes { prices(first: 2048) { nodes { at } } } } }',
+    "prices of lines of all change sets": "{ changeSets { nodes { lines { nodes { asOf { asOf { store } } } } } } }",
     "too many pages": aliased(30, lambda n: f"basePrices(store: {n}, first: 2048) {{ nodes {{ store product }} }}"),
     "nested reads of the largest page": "{ basePrices(store: 1, first: 2048) { nodes { asOf { asOf { asOf { store } } } } } }",
 }  # fmt: skip

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from made_prices import AT, MadePrices
-from pricebook.errors import InvalidCursor, InvalidField, NotAllowed, NotFound, PriceConflict
+from pricebook.errors import HasChanged, InvalidCursor, InvalidField, NotAllowed, NotFound, PriceConflict
 from pricebook.graphql.errors import MAX_ERRORS
 from query_client import QueryClient
 from tickler.errors import InvalidCursor as InvalidTableCursor
@@ -35,6 +35,7 @@ class Failing(MadePrices):
         (InvalidTableCursor("the cursor is not one of ours"), "INVALID_CURSOR"),
         (InvalidInput("product: is empty"), "INVALID_INPUT"),
         (PriceConflict("1", "ALL#Base#P1", 7), "CONFLICT"),
+        (HasChanged("change set c7", 5), "CONFLICT"),
         (TransactionConflict("somebody else changed this"), "CONFLICT"),
         (StoreUnavailable("the store does not answer"), "UNAVAILABLE"),
     ],
@@ -46,6 +47,22 @@ async def test_errors_of_the_domain_keep_their_message_and_have_a_code(error: Ex
 async def test_an_invalid_field_is_named() -> None:
     answer = await QueryClient(Failing(InvalidField("type", "is unknown"))).ask(QUERY)
     assert answer["errors"][0]["extensions"] == {"code": "INVALID_INPUT", "field": "type"}
+
+
+async def test_fields_have_the_names_of_the_schema() -> None:
+    answer = await QueryClient(Failing(InvalidField("until_day", "is not after the beginning"))).ask(QUERY)
+    assert answer["errors"][0]["extensions"]["field"] == "untilDay"
+
+
+async def test_a_conflict_names_the_store_and_the_other_change_set_if_there_is_one() -> None:
+    for other, named in (("c7", {"changeSet": "c7"}), (None, {})):
+        answer = await QueryClient(Failing(PriceConflict("1", "ALL#Base#P1", 7, other))).ask(QUERY)
+        assert answer["errors"][0]["extensions"] == {"code": "CONFLICT", "store": "1", **named}
+
+
+async def test_a_conflict_with_somebody_else_has_the_rev_to_read() -> None:
+    answer = await QueryClient(Failing(HasChanged("change set c7", 5))).ask(QUERY)
+    assert answer["errors"][0]["extensions"] == {"code": "CONFLICT", "rev": 5}
 
 
 async def test_what_is_unexpected_goes_to_the_log_only(caplog: pytest.LogCaptureFixture) -> None:
@@ -60,7 +77,7 @@ async def test_what_is_unexpected_goes_to_the_log_only(caplog: pytest.LogCapture
     [
         ("{", {}, "GRAPHQL_PARSE_FAILED", "Expected Name"),
         ("{ nothing }", {}, "GRAPHQL_VALIDATION_FAILED", "Cannot query field 'nothing'"),
-        ("mutation { createPriceChange }", {}, "GRAPHQL_VALIDATION_FAILED", "there are no mutations here"),
+        ("mutation { changeAll { x } }", {}, "GRAPHQL_VALIDATION_FAILED", "Cannot query field 'changeAll'"),
         ("subscription { prices }", {}, "GRAPHQL_VALIDATION_FAILED", "there are no subscriptions here"),
         ("query ($s: ID!) { prices(store: $s) { __typename } }", {}, "BAD_VARIABLES", "was not provided"),
         ("query ($n: Int) { prices(store: 1, first: $n) { __typename } }", {"n": "3"}, "BAD_VARIABLES", "cannot represent"),

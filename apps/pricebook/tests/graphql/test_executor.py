@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from made_changes import made_services
 from made_prices import AT, MadePrices
 from pricebook.editions.pages import PriceNode, PricePage
 from pricebook.errors import NotFound
@@ -28,6 +29,11 @@ QUERIES = [
     '{ changesOn(date: "2026-03-15") { edges { node { product price { currency } } } } }',
     "query ($store: ID!, $flag: Boolean = false) { basePrices(store: $store) { nodes { product @skip(if: $flag) ...A } } } "
     "fragment A on BasePriceRecord { store asOf { product asOf(at: \"2026-03-15T00:00:00Z\") { product } } }",
+    "{ changeSets(state: DRAFT, first: 3) { nodes { id state rev day report { canApprove largest { share } } } } }",
+    'query ($n: Int) { changeSet(id: "C1") { lines(store: 1, first: $n) { nodes { price { minor } asOf { product } } } } }',
+    '{ audit(actor: "x") { nodes { at before { state } changeSet { stores { nodes { state } } } prices { nodes { at } } } } }',
+    "{ auditedPrices(product: 1) { edges { cursor node { before { minor } changeSet { progress { sealed } } } } } }",
+    "{ stores { nodes { id channels version } pageInfo { endCursor } } }",
     '{ a: basePrices(store: "nobody") { nodes { product } } b: basePrices(store: 1, after: "forged") { nodes { product } } }',
 ]  # fmt: skip
 
@@ -44,7 +50,7 @@ class OneBadNode(MadePrices):
 
 @pytest.mark.parametrize("query", QUERIES)
 async def test_every_query_of_the_schema_has_a_function_of_its_own(query: str) -> None:
-    client = QueryClient(MadePrices(nodes=3), now=AT)
+    client = QueryClient(services=made_services(MadePrices(nodes=3), nodes=3), now=AT)
     assert (await client.ask(query, store="7", first=2))["data"]
     assert not client.slow_runs
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -11,6 +10,7 @@ import pytest
 
 from book import Book, open_book
 from query_client import QueryClient
+from relay_walk import walk
 from tickler import ManualClock
 
 TODAY = datetime(2026, 3, 8, tzinfo=UTC)
@@ -206,7 +206,7 @@ async def test_walks_in_random_steps_and_directions_meet_every_edge_once_and_all
             await _fill(book, drawn)
             client = QueryClient(book.prices, now=book.now())
             for _ in range(4):
-                await _walk(client, LISTS[name], drawn)
+                await walk(client, LISTS[name], drawn)
 
 
 @pytest.mark.parametrize("name", ["basePrices", "channel", "prices", "product"])
@@ -220,7 +220,7 @@ async def test_walks_meet_what_was_there_when_they_began_whatever_is_decided_mea
             async def decide(book: Book = book, drawn: random.Random = drawn, stores: list[str] = stores) -> None:
                 await _decide_something(book, drawn, stores)
 
-            await _walk(client, LISTS[name], drawn, decide)
+            await walk(client, LISTS[name], drawn, decide)
 
 
 async def _fill(book: Book, drawn: random.Random) -> list[str]:
@@ -246,37 +246,3 @@ async def _decide_something(book: Book, drawn: random.Random, stores: list[str])
     book.pass_(timedelta(seconds=drawn.choice([1, 3, 600])))
     if drawn.random() < 0.5:
         await book.switch.settle(store)
-
-
-async def _nothing() -> None:
-    pass
-
-
-async def _walk(client: QueryClient, list_: str, drawn: random.Random, decide: Callable[[], Awaitable[None]] = _nothing) -> None:
-    """Go on and back from somewhere. Cursors carry the instant of the walk, so it must have one after something is decided."""
-    page = "first: $first, after: $after, last: $last, before: $before"
-    asked = "query ($first: Int, $after: String, $last: Int, $before: String) "
-    asked += f"{{ {list_}, {page}) {{ edges {{ cursor }} pageInfo {{ hasNextPage hasPreviousPage }} }} }}"
-
-    async def ask(**arguments: Any) -> tuple[list[str], bool, bool]:
-        (connection,) = (await client.data(asked, **arguments)).values()
-        info = connection["pageInfo"]
-        return [edge["cursor"] for edge in connection["edges"]], info["hasNextPage"], info["hasPreviousPage"]
-
-    all_of_them, _, _ = await ask(first=2_048)
-    end = len(all_of_them)
-    assert end or decide is _nothing
-    low = high = drawn.randint(0, end)  # what was seen is between
-    for _ in range(6):
-        await decide()
-        size = drawn.choice([0, 1, 2, 3, 7, 50])
-        can_go_on, can_go_back = (high > 0, low < end) if decide is not _nothing else (True, True)
-        if can_go_on and (drawn.random() < 0.5 or not can_go_back):
-            edges, has_next, has_previous = await ask(first=size, after=all_of_them[high - 1] if high else None)
-            low, high = high, min(end, high + size)
-        else:
-            edges, has_next, has_previous = await ask(last=size, before=all_of_them[low] if low < end else None)
-            low, high = max(0, low - size), low
-        assert edges == all_of_them[low:high]
-        assert has_next == (high < end)
-        assert has_previous == (low > 0)

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 import msgspec
 import pytest
 
+from made_changes import made_services
 from made_prices import AT, MadePrices
-from made_services import MadeServices
 from pricebook.graphql.context import RequestContext
 from pricebook.graphql.errors import formatted
 from pricebook.graphql.executor.reference import ReferenceRun, run_reference
@@ -20,7 +20,7 @@ from pricebook.graphql.service import GraphqlAnswer, GraphqlRequest
 from query_client import SCHEMA, QueryClient
 from random_queries import QueryMaker, RandomQuery
 
-ORDINARY, ALL = 600, 5_000
+ORDINARY, ALL = 300, 5_000
 ROOMY = Limits(tokens=5_000, aliases=1_000, fields=2_000, document_nodes=10_000, comparisons=20_000, cost=10**9)
 
 # graphql-core leaves coroutines behind where a value beside them is an error, which is a warning when they are collected.
@@ -51,7 +51,7 @@ async def test_random_queries_are_answered_as_graphql_core_does_byte_for_byte(so
 
 
 async def _compared(made: RandomQuery, broken: float) -> str:
-    client = QueryClient(MadePrices(broken), now=AT, limits=ROOMY)
+    client = QueryClient(services=made_services(MadePrices(broken), broken), now=AT, limits=ROOMY)
     prepared = client.graphql.prepare(GraphqlRequest(made.text, made.variables, made.operation_name))
     if isinstance(prepared, GraphqlAnswer):
         assert b'"BAD_VARIABLES"' in prepared.body, (made, prepared.body)
@@ -61,7 +61,7 @@ async def _compared(made: RandomQuery, broken: float) -> str:
         prepared.document,
         made.operation_name,
         made.variables,
-        RequestContext(MadeServices(MadePrices(broken)), client.caller, AT),
+        RequestContext(made_services(MadePrices(broken), broken), client.caller, AT),
     )
     theirs = await run_reference(SCHEMA, run)
     expected = {"data": theirs.data} | ({} if theirs.errors is None else {"errors": formatted(theirs.errors)})

@@ -14,7 +14,7 @@ V = TypeVar("V")
 
 BATCHED = "pricebook.batched"  # key in the metadata of a field
 BATCHED_READ = 50  # what a node costs, beside one read for all
-PAGE_READ = 100  # what a node costs that has a page of its own
+OWN_READ = 100  # what a node costs that is read by itself
 
 
 class Batch(Generic[K, V]):

@@ -11,6 +11,8 @@ import strawberry
 from pricebook.access.allowed_prices import AllowedPrices
 from pricebook.access.caller import Caller
 from pricebook.access.price_reader import PriceReader
+from pricebook.audit import AuditTrail
+from pricebook.change_sets import ChangeSets
 from pricebook.graphql.batch import Batch, BatchedField, ReadMany
 from pricebook.stores import Stores
 
@@ -20,6 +22,12 @@ class Services(Protocol):
 
     @property
     def prices(self) -> PriceReader: ...
+
+    @property
+    def change_sets(self) -> ChangeSets: ...
+
+    @property
+    def audit(self) -> AuditTrail: ...
 
     @property
     def stores(self) -> Stores: ...

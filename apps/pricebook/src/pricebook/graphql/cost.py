@@ -1,4 +1,4 @@
-"""What a query costs: the most values that its answer can have, and what it reads.
+"""What an operation costs: the most values that its answer can have, and what it reads and writes.
 
 A field counts one. A list counts as often as the page has nodes: `first` or `last` of the nearest connection above it, which
 compound with those further up. Of several types that a value may be of, the dearest counts. The sizes of pages may be variables,
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from graphql import GraphQLList, GraphQLNonNull, GraphQLOutputType, IntValueNode, VariableNode
+from graphql import GraphQLList, GraphQLNonNull, GraphQLOutputType, IntValueNode, OperationType, VariableNode
 
 from pricebook.editions.pages import DEFAULT_PAGE, MAX_PAGE
 from pricebook.graphql.executor.bounded_cache import BoundedCache
@@ -29,6 +29,7 @@ class Cost:
 
     def __init__(self, plan: Plan) -> None:
         self._root = plan.root
+        self._resolver = WRITE if plan.operation.operation is OperationType.MUTATION else READ
         self._value = 1 if plan.obstacle is None else SLOW
         self._pages = list(_pages(plan.root))
         self._known: BoundedCache[tuple[int, ...], int] = BoundedCache(64)
@@ -53,8 +54,13 @@ class Cost:
             return self._value
         size = sizes.get(id(field), size)
         if _is_list(field.definition.type):
-            return _read(field) + size * (self._value + self._object(field.selections, LIST, sizes))
-        return _read(field) + self._value + self._object(field.selections, size, sizes)
+            return self._read(field) + size * (self._value + self._object(field.selections, LIST, sizes))
+        return self._read(field) + self._value + self._object(field.selections, size, sizes)
+
+    def _read(self, field: FieldPlan) -> int:
+        if isinstance(field.source, Attribute):
+            return 0
+        return field.source.field.cost if isinstance(field.source, BatchSource) else self._resolver
 
 
 def page_size(field: FieldPlan, variables: Mapping[str, Any]) -> int:
@@ -84,9 +90,3 @@ def _pages(selection: Selection) -> Iterator[FieldPlan]:
 
 def _is_list(type_: GraphQLOutputType) -> bool:
     return isinstance(type_.of_type if isinstance(type_, GraphQLNonNull) else type_, GraphQLList)
-
-
-def _read(field: FieldPlan) -> int:
-    if isinstance(field.source, Attribute):
-        return 0
-    return field.source.field.cost if isinstance(field.source, BatchSource) else READ

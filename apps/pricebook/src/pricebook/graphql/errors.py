@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from graphql import GraphQLError
+from strawberry.utils.str_converters import to_camel_case
 
-from pricebook.errors import InvalidCursor, InvalidField, NotAllowed, NotFound, PriceConflict
+from pricebook.errors import HasChanged, InvalidCursor, InvalidField, NotAllowed, NotFound, PriceConflict
 from pricebook.graphql.codes import Code
 from tickler.errors import ConditionFailed, InvalidInput, StoreUnavailable, TransactionConflict, VersionConflict
 from tickler.errors import InvalidCursor as InvalidTableCursor
@@ -31,8 +32,8 @@ def _formatted(error: GraphQLError) -> dict[str, Any]:
     return shown
 
 
-def _said(error: GraphQLError) -> tuple[str, str, dict[str, str]]:
-    """Return the code and the message of an error, and the field at fault, if there is one."""
+def _said(error: GraphQLError) -> tuple[str, str, dict[str, object]]:
+    """Return the code and the message of an error, and what else programs may need to know."""
     if error.extensions and "code" in error.extensions:
         return str(error.extensions["code"]), error.message, {}
     cause = error.original_error
@@ -44,7 +45,12 @@ def _said(error: GraphQLError) -> tuple[str, str, dict[str, str]]:
         case InvalidCursor() | InvalidTableCursor():
             return "INVALID_CURSOR", str(cause), {}
         case InvalidField():
-            return "INVALID_INPUT", str(cause), {"field": cause.field}
+            return "INVALID_INPUT", str(cause), {"field": to_camel_case(cause.field)}
+        case PriceConflict():
+            other = {} if cause.change_set is None else {"changeSet": cause.change_set}
+            return "CONFLICT", str(cause), {"store": cause.store, **other}
+        case HasChanged():
+            return "CONFLICT", str(cause), {"rev": cause.rev}
     known = _code_of(cause)
     if known is not None:
         return known, str(cause), {}
@@ -56,7 +62,7 @@ def _code_of(cause: Exception) -> Code | None:
     match cause:
         case NotFound():
             return "NOT_FOUND"
-        case PriceConflict() | TransactionConflict() | ConditionFailed() | VersionConflict():
+        case TransactionConflict() | ConditionFailed() | VersionConflict():
             return "CONFLICT"
         case NotAllowed():
             return "NOT_ALLOWED"

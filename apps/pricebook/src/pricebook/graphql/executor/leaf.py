@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from math import isfinite
 from typing import Any
 
@@ -18,7 +18,7 @@ from graphql import (
 )
 
 from pricebook.graphql.executor.surprise import Surprise
-from pricebook.graphql.scalars import SCALARS, Instant, MinorUnits
+from pricebook.graphql.scalars import SCALARS, Day, Instant, MinorUnits
 from pricebook.money import MAX_MINOR
 
 TEXTS = {GraphQLString.name, GraphQLID.name}
@@ -29,10 +29,11 @@ _CHECKS = {
     GraphQLFloat.name: "type({0}) is float and isfinite({0})",
     GraphQLBoolean.name: "{0} is True or {0} is False",
     SCALARS[MinorUnits].name: f"type({{0}}) is int and {-MAX_MINOR} <= {{0}} <= {MAX_MINOR}",
-    # msgspec writes such a datetime as the scalar does.
+    # msgspec writes these as the scalars do.
     SCALARS[Instant].name: "type({0}) is datetime and {0}.tzinfo is UTC",
+    SCALARS[Day].name: "type({0}) is date",
 }
-NAMES: dict[str, object] = {"datetime": datetime, "UTC": UTC, "isfinite": isfinite}
+NAMES: dict[str, object] = {"date": date, "datetime": datetime, "UTC": UTC, "isfinite": isfinite}
 """What the checks use."""
 
 

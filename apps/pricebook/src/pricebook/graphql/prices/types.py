@@ -60,6 +60,15 @@ class Money:
     currency: str = strawberry.field(description="An ISO 4217 code.")
 
 
+@strawberry.type(description="What a price is of.")
+class PriceSubject:
+    store: strawberry.ID
+    channel: str
+    type: str = strawberry.field(name="recordType", description="Such as Base or Swap.")
+    product: strawberry.ID
+    combination: str | None = strawberry.field(description="The combination that a Swap is of.")
+
+
 @strawberry.type(description="A base price that counts.")
 class BasePriceRecord:
     store: strawberry.ID

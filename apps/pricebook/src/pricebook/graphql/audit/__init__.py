@@ -1,0 +1,1 @@
+"""The audit in the schema: its types, and what can be asked about it."""
