@@ -104,8 +104,8 @@ async def test_all_or_nothing_imports_nothing_if_a_line_is_refused(imports: Impo
 
 
 async def test_a_change_set_is_submitted_if_that_is_asked_for(imports: Imports) -> None:
-    options = {"title": "Spring", "reason": "season", "effective": "2026-04-01", "until": "2026-05-01", "submit": True}
-    job = await imports.run(csv_of(["1,P1,5,EUR"]), **options)
+    texts = {"title": "Spring", "reason": "season", "effective": "2026-04-01", "until": "2026-05-01"}
+    job = await imports.run(csv_of(["1,P1,5,EUR"]), caller=ADA, submit=True, **texts)
     change_set = await imports.change_set(job)
     assert change_set is not None
     assert (change_set.state, change_set.title, change_set.reason) == ("submitted", "Spring", "season")
