@@ -101,16 +101,16 @@ async def recent(request: HttpRequest) -> Response[bytes]:
 
 
 @get("/bulk/{id:str}")
-async def show(request: HttpRequest, id: str) -> Response[bytes]:
+async def show(request: HttpRequest) -> Response[bytes]:
     read_options(request, ())
-    return _json(_job(await book_of(request).bulk.get(caller_of_request(request), id)))
+    return _json(_job(await book_of(request).bulk.get(caller_of_request(request), _id(request))))
 
 
 @get("/bulk/{id:str}/failures")
-async def failures(request: HttpRequest, id: str) -> Response[bytes] | Stream:
+async def failures(request: HttpRequest) -> Response[bytes] | Stream:
     """List the lines that were refused: in pages, or all of them as CSV."""
     options = read_options(request, (*PAGE, "format"))
-    bulk, caller = book_of(request).bulk, caller_of_request(request)
+    bulk, caller, id = book_of(request).bulk, caller_of_request(request), _id(request)
     if one(options, "format") == "csv":
         found = await bulk.all_failures(caller, id)
         return Stream(csv_of_failures(found), media_type="text/csv; charset=utf-8", headers=_attachment(f"failures-{id}.csv"))
@@ -121,10 +121,10 @@ async def failures(request: HttpRequest, id: str) -> Response[bytes] | Stream:
 
 
 @post("/bulk/{id:str}/cancel", status_code=200)
-async def cancel(request: HttpRequest, id: str) -> Response[bytes]:
+async def cancel(request: HttpRequest) -> Response[bytes]:
     """Stop a job, and take back what it has added. One that has ended is shown as it is."""
     read_options(request, ())
-    return _json(_job(await book_of(request).bulk.cancel(caller_of_request(request), id)))
+    return _json(_job(await book_of(request).bulk.cancel(caller_of_request(request), _id(request))))
 
 
 @get("/export")
@@ -146,6 +146,10 @@ async def export(request: HttpRequest) -> Stream:
 BULK_ROUTES: list[Any] = [start, recent, show, failures, cancel, export]
 LARGE_BODIES = {"/bulk": None}
 """Paths whose bodies are streams of any length, for `WebSettings.bodies`."""
+
+
+def _id(request: HttpRequest) -> str:
+    return str(request.path_params["id"])
 
 
 def _bulk_options(request: HttpRequest) -> BulkOptions:
