@@ -1,4 +1,4 @@
-"""`pricebook store`: add and list stores."""
+"""`pricebook store`: add and list stores, and move their home."""
 
 from __future__ import annotations
 
@@ -9,16 +9,17 @@ import typer
 from pricebook.app import Pricebook
 from pricebook.cli.session import OPERATOR, run
 from pricebook.editions.pages import PageArgs
-from pricebook.errors import NotAllowed, NotFound
+from pricebook.errors import NotAllowed
 from pricebook.model import Head
 
 AT_ONCE = 1_000
 
 StoreId = Annotated[str, typer.Argument(metavar="STORE", help="Id of the store.")]
 Zone = Annotated[str, typer.Option(metavar="ZONE", help="Its time zone, such as Europe/Paris: its days begin there.")]
+Region = Annotated[str, typer.Argument(metavar="REGION", help="As in PRICEBOOK_REGION of the processes there.")]
 Home = Annotated[str, typer.Option(metavar="REGION", help="The region that acts for it, if the table is replicated.")]
 
-app = typer.Typer(no_args_is_help=True, help="Add and list stores.")
+app = typer.Typer(no_args_is_help=True, help="Add and list stores, and let another region act for them.")
 
 
 @app.command("add")
@@ -50,13 +51,12 @@ def list_() -> None:
     run(show)
 
 
+@app.command("move-home")
+def move_home(store: StoreId, region: Region) -> None:
+    """Let another region act for a store, also if the former one is gone: it settles the store, and sends its events."""
+    run(lambda book: book.settling.move_home(store, region))
+    typer.echo(f"{store} is at home in {region or 'no region'}")
+
+
 def _shown(head: Head) -> str:
     return f"{head.store}  {head.tz}{f'  {head.home}' if head.home else ''}"
-
-
-async def store_of(book: Pricebook, store: str) -> Head:
-    """Return the head of a store. `NotFound` if there is none."""
-    head = await book.stores.get(OPERATOR, store)
-    if head is None:
-        raise NotFound(f"store {store!r}")
-    return head

@@ -11,9 +11,12 @@ import msgspec
 from litestar import Response, route
 from litestar.enums import HttpMethod
 
+from pricebook.app.handlers import begin_sweeps
+from pricebook.app.pricebook import Pricebook
 from pricebook.errors import InvalidField
 from pricebook.web.context import HttpRequest, book_of, web_of
 from tickler import RunOptions
+from tickler.deliver import Summary
 from tickler.web import Refused
 
 BUDGET_MS, MAX_BUDGET_MS = 30_000, 300_000
@@ -24,11 +27,18 @@ DRAIN_S = 30  # for what is being worked on when the budget is spent
 async def tick(request: HttpRequest) -> Response[bytes]:
     """Do what is due, and say what was done. Any number of beats may come at once."""
     _check_secret(request)
-    summary = await book_of(request).t.tick(_budget_ms(request), RunOptions(drain=DRAIN_S))
+    summary = await beat(book_of(request), _budget_ms(request))
     return Response(msgspec.json.encode(summary), media_type="application/json")
 
 
 TICK_ROUTES: list[Any] = [tick]
+
+
+async def beat(book: Pricebook, budget_ms: int) -> Summary:
+    """Follow what was written to the table, and do what is due, within about this time."""
+    await begin_sweeps(book)
+    await book.settling.consume(budget_ms=max(1, budget_ms // 3))
+    return await book.t.tick(budget_ms, RunOptions(drain=DRAIN_S))
 
 
 def _budget_ms(request: HttpRequest) -> int:
