@@ -9,14 +9,14 @@ from datetime import datetime, timedelta
 import msgspec
 
 import tickler
-from book import Book
+from book import Book, staged
 from event_receiver import EventReceiver, share_secrets
 from pricebook.editions.switch import Switch
 from pricebook.events import Events
 from pricebook.identifiers import SETTLE
 from pricebook.model import Notice, pricebook
 from pricebook.points import AtPoint, pass_on
-from pricebook.settling import Settling, SettlingOptions, StoreSettlement
+from pricebook.settling import ChangeSetStores, Settling, SettlingOptions, StoreSettlement
 from tickler import Delivery, ManualClock, StoredSchedule, Tickler
 from tickler.table import OpenTable
 from tickler.testing import Played, play
@@ -40,26 +40,26 @@ class _Payload(msgspec.Struct):
     store: str
 
 
+class Setup(msgspec.Struct, kw_only=True):
+    """How a process works on a price book."""
+
+    url: str
+    receivers: list[EventReceiver]
+    options: SettlingOptions
+    change_sets: ChangeSetStores
+    at_point: AtPoint
+
+
 class SettledBook(Book):
-    def __init__(
-        self,
-        t: Tickler,
-        db: OpenTable,
-        clock: ManualClock,
-        receivers: Iterable[EventReceiver],
-        options: SettlingOptions,
-        at_point: AtPoint,
-    ) -> None:
+    def __init__(self, t: Tickler, db: OpenTable, clock: ManualClock, setup: Setup) -> None:
         super().__init__(db, clock)
         self.t = t
-        self.url = ""
-        self.options = options
-        self.receivers = list(receivers)
-        self.change_sets = ToldChangeSets()
-        self.events = Events(t, db, [each.receiver for each in self.receivers])
+        self.url = setup.url
+        self.options = setup.options
+        self.events = Events(t, db, [each.receiver for each in setup.receivers])
         self.switch = Switch(db, self.now, self.timing, record=self.events.record)
-        stores = StoreSettlement(db, self.switch, self.events, self.change_sets, at_point)
-        self.settling = Settling(t, db, stores, options)
+        stores = StoreSettlement(db, self.switch, self.events, setup.change_sets, setup.at_point)
+        self.settling = Settling(t, db, stores, setup.options)
 
         @t.handler(SETTLE)
         async def settle(delivery: Delivery) -> str:
@@ -89,6 +89,11 @@ class SettledBook(Book):
     async def notices(self, store: str = "1") -> list[tuple[int, str]]:
         return [(each.number, each.kind) async for each in self.db.iterate(Notice.key(store))]
 
+    async def stage_to(
+        self, store: str, edition: int, prices: Mapping[str, int | None], *, until: datetime | None = None
+    ) -> None:
+        await self.switch.stage(store, edition, staged(prices, until=until))
+
     async def a_store(self, store: str = "1", prices: Mapping[str, int | None] | None = None, *, tz: str = "UTC") -> str:
         """Make a store whose prices count and are settled, and of which nothing is left to tell."""
         await self.switch.open_store(store, tz=tz, home=self.options.region)
@@ -112,16 +117,16 @@ async def open_settled_book(
     receivers: Iterable[EventReceiver] = (),
     *,
     options: SettlingOptions = AT_ONCE,
+    change_sets: ChangeSetStores | None = None,
     at_point: AtPoint = pass_on,
 ) -> AsyncIterator[SettledBook]:
     """Open a price book, as one process does. TICKLER_KEY has to be set where there are receivers."""
     url, table = names_of(url)
-    receivers = list(receivers)
+    told = ToldChangeSets() if change_sets is None else change_sets
+    setup = Setup(url=url, receivers=list(receivers), options=options, change_sets=told, at_point=at_point)
     async with (
         tickler.connect(url, clock=clock, allow_networks=HERE, create=True) as t,
         pricebook.connect(t, name=table, create=True) as db,
     ):
-        await share_secrets(t, receivers)
-        book = SettledBook(t, db, clock, receivers, options, at_point)
-        book.url = url
-        yield book
+        await share_secrets(t, setup.receivers)
+        yield SettledBook(t, db, clock, setup)

@@ -8,11 +8,11 @@ from datetime import date, timedelta
 
 import pytest
 
-from book import MARCH, staged
+from book import MARCH
 from event_receiver import EventReceiver, receiving
 from pricebook.errors import InvalidField
 from pricebook.events import Receiver
-from settled_book import MINUTE, SettledBook, open_settled_book
+from settled_book import MINUTE, SettledBook, ToldChangeSets, open_settled_book
 from tickler import ManualClock, new_key
 
 TOMORROW = MARCH + timedelta(days=1)
@@ -152,7 +152,7 @@ async def test_a_moved_change_is_announced_again(book: SettledBook, receiver: Ev
 
 async def test_each_end_of_values_is_told_at_its_instant(book: SettledBook, receiver: EventReceiver) -> None:
     number = await book.stage({"P1": 200}, until=TOMORROW)
-    await book.switch.stage("1", number, staged({"P2": 210}, until=LATER))
+    await book.stage_to("1", number, {"P2": 210}, until=LATER)
     await book.switch.seal("1", number)
     await book.follow()
     await book.play(TOMORROW - MINUTE)
@@ -224,7 +224,17 @@ async def test_events_that_are_not_signed_with_the_secret_of_the_receiver_are_re
     assert (receiver.received, receiver.forged) == ([], 1)
 
 
-async def test_change_sets_learn_of_their_editions_that_count_and_of_no_others(book: SettledBook) -> None:
+async def test_change_sets_learn_of_their_editions_that_count_and_of_no_others(clock: ManualClock) -> None:
+    change_sets = ToldChangeSets()
+    async with open_settled_book("memory://", clock, change_sets=change_sets) as book:
+        await book.switch.open_store("1")
+        first = await tell_change_sets(book)
+    assert change_sets.told == [("a", "1", first)]
+
+
+async def tell_change_sets(book: SettledBook) -> int:
+    """Settle an edition of the change set a; those of b and c are cancelled, c while it counts."""
+
     async def sealed(change_set: str) -> int:
         number = await book.switch.open_edition("1", TOMORROW, change_set=change_set)
         await book.switch.seal("1", number)
@@ -237,8 +247,8 @@ async def test_change_sets_learn_of_their_editions_that_count_and_of_no_others(b
     await book.switch.cancel("1", third)
     await book.follow()
     await book.play(LATER)
-    assert book.change_sets.told == [("a", "1", first)]
     assert (await book.head()).editions == {}
+    return first
 
 
 def test_a_receiver_is_an_address_and_may_be_one_of_the_first_service() -> None:
