@@ -24,7 +24,7 @@ from pricebook.graphql.cost import Cost
 from pricebook.graphql.executor.bounded_cache import BoundedCache
 from pricebook.graphql.executor.code import Compiled, compile_plan
 from pricebook.graphql.executor.documents import Document
-from pricebook.graphql.executor.field_source import BatchSource
+from pricebook.graphql.executor.field_source import BatchSource, Resolver
 from pricebook.graphql.executor.plan import FieldPlan, Plan, Planner
 from pricebook.graphql.executor.reference import ReferenceRun, RootResult, run_reference
 from pricebook.graphql.executor.slow_runs import SlowRuns
@@ -164,6 +164,8 @@ class Executor:
                 context=context,
                 is_awaitable=is_awaitable,
             )
+            if isinstance(field.source, Resolver) and field.source.direct is not None:
+                return field.source.direct(info, arguments)
             return definition.resolve(None, info, **arguments)
         except Exception as error:
             return error
