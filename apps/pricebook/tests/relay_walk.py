@@ -47,3 +47,8 @@ async def walk(client: QueryClient, list_: str, drawn: random.Random, decide: Ca
         assert edges == all_of_them[low:high]
         assert has_next == (high < end)
         assert has_previous == (low > 0)
+
+
+def changed(cursor: str) -> str:
+    """Return a cursor with another first character."""
+    return ("B" if cursor[0] == "A" else "A") + cursor[1:]

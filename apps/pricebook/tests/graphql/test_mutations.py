@@ -86,6 +86,55 @@ async def test_a_submitted_change_set_is_not_edited_until_it_is_sent_back(client
     await client.do("addPrices", id=id, prices=prices({"P1": 95}))
 
 
+async def test_an_approval_is_taken_back_and_given_again(client: ChangeClient, book: Book) -> None:
+    id = await client.approved(prices({"P1": 90}), day="2026-03-09")
+    back = await client.by_another("unapprovePriceChange", id=id, reason="too early")
+    assert back["changeSet"]["state"] == "WITHDRAWING"
+    await client.change_sets.carry_on(id)
+    found = (await client.data("query ($id: ID!) { changeSet(id: $id) { state rev approvedBy } }", id=id))["changeSet"]
+    assert (found["state"], found["approvedBy"]) == ("SUBMITTED", None)
+    await client.by_another("approvePriceChange", id=id, rev=found["rev"])
+
+
+async def test_an_approval_of_what_has_changed_since_it_was_read_is_refused(opened: Pricebook, client: ChangeClient) -> None:
+    id, rev = await client.submitted(prices({"P1": 90}))
+    await client.do("sendBackPriceChange", id=id)
+    await client.do("addPrices", id=id, prices=prices({"P1": 9}))
+    now = (await client.do("submitPriceChange", id=id))["changeSet"]["rev"]
+    refused = await ChangeClient(opened, id="another").refused("approvePriceChange", id=id, rev=rev)
+    assert (refused["code"], refused["rev"]) == ("CONFLICT", now)
+
+
+async def test_whoever_has_submitted_a_change_set_does_not_approve_it(client: ChangeClient) -> None:
+    id, rev = await client.submitted(prices({"P1": 90}))
+    refused = await client.refused("approvePriceChange", id=id, rev=rev)
+    assert refused["code"] == "NOT_ALLOWED"
+    assert "somebody else approves it" in refused["message"]
+
+
+async def test_a_change_set_is_cancelled_for_good(client: ChangeClient) -> None:
+    id, rev = await client.submitted(prices({"P1": 90}))
+    done = await client.do("cancelPriceChange", "changeSet { state endedAt }", id=id, rev=rev, reason="not now")
+    assert done["changeSet"] == {"state": "CANCELLED", "endedAt": "2026-03-01T00:00:04Z"}
+    assert (await client.refused("cancelPriceChange", id=id))["code"] == "NOT_ALLOWED"
+    assert await client.data("{ changeSets { nodes { id } } }") == {"changeSets": {"nodes": []}}
+
+
+async def test_prices_that_count_are_rolled_back_by_a_change_set_of_its_own(client: ChangeClient, book: Book) -> None:
+    id = await client.approved(prices({"P1": 90}))
+    book.pass_()
+    assert await book.shown() == {"P1": 90, "P2": 200}
+    made = await client.do("rollbackPriceChange", "changeSet { id state rev rollsBackId }", id=id, reason="an error")
+    rollback = made["changeSet"]
+    assert (rollback["state"], rollback["rollsBackId"]) == ("SUBMITTED", id)
+    await client.by_another("approvePriceChange", id=rollback["id"], rev=rollback["rev"])
+    await client.change_sets.carry_on(rollback["id"])
+    book.pass_()
+    assert await book.shown() == {"P1": 100, "P2": 200}
+    found = await client.data("query ($id: ID!) { changeSet(id: $id) { supersededById } }", id=id)
+    assert found == {"changeSet": {"supersededById": rollback["id"]}}
+
+
 PRICE = {"minor": 1, "currency": "EUR"}
 BAD_PRICES = {
     "no prices": ([], "prices", "is empty"),

@@ -10,7 +10,7 @@ import pytest
 from book import Book
 from change_client import ChangeClient, prices
 from pricebook.app import Pricebook
-from relay_walk import walk
+from relay_walk import changed, walk
 from tickler import ManualClock
 
 LISTS = {
@@ -87,6 +87,29 @@ def connection_of(data: Any) -> Any:
     return data
 
 
+@pytest.mark.parametrize("name", ["change sets", "entries of a change set", "entries of an actor", "entries of a day"])
+async def test_a_walk_to_what_is_older_is_not_disturbed_by_what_is_done_meanwhile(name: str, filled: Filled) -> None:
+    id = await filled.client.draft(*[prices({f"P{n}": 1}) for n in range(8)])
+    node = "id" if name == "change sets" else "id changeSetId"
+
+    async def page(**arguments: Any) -> Any:
+        query = asked(name, id, **arguments).replace("__typename", node)
+        return connection_of(await filled.client.data(query))
+
+    whole = (await page(first=2_048))["nodes"]
+    found = await page(first=3)
+    met = found["nodes"]
+    while found["pageInfo"]["hasNextPage"]:
+        filled.book.pass_()
+        await filled.client.draft()
+        await filled.client.do("addPrices", id=id, prices=prices({f"Q{len(met)}": 1}))
+        found = await page(first=3, after=found["pageInfo"]["endCursor"])
+        met += found["nodes"]
+        assert found["pageInfo"]["hasPreviousPage"]
+    assert met == whole
+    assert len(met) > 3
+
+
 @pytest.mark.parametrize("name", LISTS)
 async def test_an_empty_page_is_legal_and_has_no_cursors(name: str, filled: Filled) -> None:
     empty = connection_of(await filled.client.data(asked(name, filled.id, first=0)))
@@ -117,7 +140,7 @@ async def test_cursors_of_other_lists_and_forged_ones_are_refused(filled: Filled
     for name in LISTS:
         foreign = [cursor for other, cursor in cursors.items() if other != name and not {name, other} <= same]
         own = cursors[name]
-        for number, cursor in enumerate([*foreign, own[:-1], f"{own}A", "A" + own[1:], "", "ü", own * 100]):
+        for number, cursor in enumerate([*foreign, own[:-1], f"{own}A", changed(own), "", "ü", own * 100]):
             side = ("after", "before")[number % 2]
             assert await filled.client.code(asked(name, filled.id, **{side: cursor})) == "INVALID_CURSOR", (name, cursor)
 
