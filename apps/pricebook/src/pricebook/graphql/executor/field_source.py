@@ -77,8 +77,10 @@ def _direct_call(definition: GraphQLField, field: StrawberryField) -> DirectCall
         of_type = argument.type.of_type if isinstance(argument.type, GraphQLNonNull) else argument.type
         if not isinstance(of_type, GraphQLScalarType):
             return None
-    info = resolver.info_parameter
-    return DirectCall(resolver.wrapped_func, field, _names(definition, field), None if info is None else info.name)
+    info, function = resolver.info_parameter, resolver.wrapped_func
+    if isinstance(function, staticmethod | classmethod):
+        return None
+    return DirectCall(function, field, _names(definition, field), None if info is None else info.name)
 
 
 def _names(definition: GraphQLField, field: StrawberryField) -> dict[str, str]:
