@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from book import MARCH, Book, open_book
+from change_desk import ChangeDesk
 from pricebook.app import Pricebook, Settings, open_pricebook
 from tickler import ManualClock, new_key
 
@@ -56,6 +57,18 @@ async def opened_anywhere(any_url: str, clock: ManualClock) -> AsyncIterator[Pri
         database: Any = found.t.database
         if on_dynamodb:  # DynamoDB Local gets slower with each table
             await database.call("DeleteTable", {"TableName": table})
+
+
+@pytest.fixture
+def desk(opened: Pricebook, clock: ManualClock) -> ChangeDesk:
+    """A desk for change sets, in memory."""
+    return ChangeDesk(opened, clock)
+
+
+@pytest.fixture
+def desk_anywhere(opened_anywhere: Pricebook, clock: ManualClock) -> ChangeDesk:
+    """A desk for change sets on each store in turn."""
+    return ChangeDesk(opened_anywhere, clock)
 
 
 @pytest.fixture(params=["sqlite", "postgres", "dynamodb"])
