@@ -118,6 +118,16 @@ async def test_mutations_need_their_role(server: GraphqlServer, roles: tuple[Rol
     assert one["state"] == "SUBMITTED"
 
 
+async def test_a_token_that_may_not_read_adds_no_prices_and_makes_drafts_all_the_same(server: GraphqlServer) -> None:
+    await server.sign_in("edit")
+    made = await do(server, "createPriceChange", title="Spring")
+    assert await refused(server, "addPrices", id=made["id"], prices=prices({"P1": 1}, "10")) == "NOT_ALLOWED"
+    assert (await answer(server, ONE, id=made["id"]))[1] == "NOT_ALLOWED"
+    await server.sign_in("read")
+    one, _ = await answer(server, ONE, id=made["id"])
+    assert one["lines"]["nodes"] == []
+
+
 async def test_change_sets_of_other_stores_do_not_exist_for_a_token(server: GraphqlServer) -> None:
     await server.sign_in("read", "edit", "approve")
     found = await submitted(server, "20", "10")

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
-
 import strawberry
 
+from pricebook.access.caller import Caller
+from pricebook.change_sets import ChangeSets
 from pricebook.graphql.changes import inputs
 from pricebook.graphql.changes.types import ChangeSet, change_set
 from pricebook.graphql.context import Info
@@ -23,71 +23,77 @@ class PricesPayload:
     count: int
 
 
-async def _done(info: Info, change: Awaitable[ChangeSetItem]) -> PriceChangePayload:
-    info.context.forget()
-    return PriceChangePayload(change_set=change_set(await change))
+def _begin(info: Info) -> tuple[ChangeSets, Caller, str]:
+    """Return what a mutation needs. What was read before it is forgotten."""
+    context = info.context
+    context.forget()
+    return context.services.change_sets, context.caller, context.request
+
+
+def _shown(item: ChangeSetItem) -> PriceChangePayload:
+    return PriceChangePayload(change_set=change_set(item))
 
 
 async def _create(info: Info, input: inputs.CreatePriceChangeInput) -> PriceChangePayload | None:
-    context = info.context
-    return await _done(info, context.services.change_sets.create(context.caller, input.change(), request=context.request))
+    sets, caller, request = _begin(info)
+    return _shown(await sets.create(caller, input.change(), request=request))
 
 
 async def _edit(info: Info, input: inputs.EditPriceChangeInput) -> PriceChangePayload | None:
-    sets, caller, request = info.context.services.change_sets, info.context.caller, info.context.request
-    return await _done(info, sets.edit(caller, input.id, input.change(), rev=input.rev, request=request))
+    sets, caller, request = _begin(info)
+    return _shown(await sets.edit(caller, input.id, input.change(), rev=input.rev, request=request))
 
 
 async def _add(info: Info, input: inputs.AddPricesInput) -> PricesPayload | None:
-    sets, caller, request = info.context.services.change_sets, info.context.caller, info.context.request
-    info.context.forget()
+    sets, caller, request = _begin(info)
+    caller.require("read")  # before anything is written, since the payload shows the change set
     lines = inputs.read_all(input.prices, inputs.PriceInput.line)
     count = await sets.put_lines(caller, input.id, lines, request=request)
     return PricesPayload(change_set=change_set(await sets.get(caller, input.id)), count=count)
 
 
 async def _remove(info: Info, input: inputs.RemovePricesInput) -> PricesPayload | None:
-    sets, caller, request = info.context.services.change_sets, info.context.caller, info.context.request
-    info.context.forget()
+    sets, caller, request = _begin(info)
+    caller.require("read")
     keys = inputs.read_all(input.prices, inputs.PriceKeyInput.key)
     count = await sets.remove_lines(caller, input.id, keys, request=request)
     return PricesPayload(change_set=change_set(await sets.get(caller, input.id)), count=count)
 
 
 async def _submit(info: Info, input: inputs.SubmitPriceChangeInput) -> PriceChangePayload | None:
-    sets, caller, request = info.context.services.change_sets, info.context.caller, info.context.request
-    return await _done(info, sets.submit(caller, input.id, rev=input.rev, request=request))
+    sets, caller, request = _begin(info)
+    return _shown(await sets.submit(caller, input.id, rev=input.rev, request=request))
 
 
 async def _send_back(info: Info, input: inputs.DecidePriceChangeInput) -> PriceChangePayload | None:
-    sets, caller, request = info.context.services.change_sets, info.context.caller, info.context.request
-    return await _done(info, sets.send_back(caller, input.id, rev=input.rev, reason=input.reason, request=request))
+    sets, caller, request = _begin(info)
+    return _shown(await sets.send_back(caller, input.id, rev=input.rev, reason=input.reason, request=request))
 
 
 async def _approve(info: Info, input: inputs.ApprovePriceChangeInput) -> PriceChangePayload | None:
-    sets, caller, request = info.context.services.change_sets, info.context.caller, info.context.request
-    return await _done(info, sets.approve(caller, input.id, rev=input.rev, reason=input.reason, request=request))
+    sets, caller, request = _begin(info)
+    return _shown(await sets.approve(caller, input.id, rev=input.rev, reason=input.reason, request=request))
 
 
 async def _unapprove(info: Info, input: inputs.DecidePriceChangeInput) -> PriceChangePayload | None:
-    sets, caller, request = info.context.services.change_sets, info.context.caller, info.context.request
-    return await _done(info, sets.unapprove(caller, input.id, rev=input.rev, reason=input.reason, request=request))
+    sets, caller, request = _begin(info)
+    return _shown(await sets.unapprove(caller, input.id, rev=input.rev, reason=input.reason, request=request))
 
 
 async def _cancel(info: Info, input: inputs.DecidePriceChangeInput) -> PriceChangePayload | None:
-    sets, caller, request = info.context.services.change_sets, info.context.caller, info.context.request
-    return await _done(info, sets.cancel(caller, input.id, rev=input.rev, reason=input.reason, request=request))
+    sets, caller, request = _begin(info)
+    return _shown(await sets.cancel(caller, input.id, rev=input.rev, reason=input.reason, request=request))
 
 
 async def _roll_back(info: Info, input: inputs.RollbackPriceChangeInput) -> PriceChangePayload | None:
-    sets, caller, request = info.context.services.change_sets, info.context.caller, info.context.request
-    return await _done(info, sets.roll_back(caller, input.id, reason=input.reason, request=request))
+    sets, caller, request = _begin(info)
+    return _shown(await sets.roll_back(caller, input.id, reason=input.reason, request=request))
 
 
 async def _change_now(info: Info, input: inputs.ChangePricesNowInput) -> PriceChangePayload | None:
-    sets, caller, request = info.context.services.change_sets, info.context.caller, info.context.request
+    sets, caller, request = _begin(info)
     lines = inputs.read_all(input.prices, inputs.PriceInput.line)
-    return await _done(info, sets.change_now(caller, lines, title=input.title, reason=input.reason, request=request))
+    return _shown(await sets.change_now(caller, lines, title=input.title, reason=input.reason, request=request))
 
 
 @strawberry.type
@@ -99,10 +105,10 @@ class Mutation:
         resolver=_edit, description="Change what a draft says about itself. Needs the role edit."
     )
     add_prices: PricesPayload | None = strawberry.mutation(
-        resolver=_add, description="Put prices into a draft. Needs the role edit."
+        resolver=_add, description="Put prices into a draft. Needs the roles read and edit."
     )
     remove_prices: PricesPayload | None = strawberry.mutation(
-        resolver=_remove, description="Take prices out of a draft. Needs the role edit."
+        resolver=_remove, description="Take prices out of a draft. Needs the roles read and edit."
     )
     submit_price_change: PriceChangePayload | None = strawberry.mutation(
         resolver=_submit, description="Submit a draft for approval. Needs the role edit."
