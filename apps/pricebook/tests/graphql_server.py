@@ -13,8 +13,7 @@ from web.asking import Got, ask
 from book import Book
 from pricebook.access.caller import Role
 from pricebook.app import Pricebook, Settings, open_pricebook
-from pricebook.web.app import WebApp, create_app
-from pricebook.web.visitors import MAX_BODY
+from pricebook.web.app import BODIES, WebApp, create_app
 from tickler import ManualClock
 from tickler.web import WebSettings
 
@@ -56,5 +55,5 @@ class GraphqlServer:
 @asynccontextmanager
 async def serving(url: str, clock: ManualClock, *, rate: float = 10_000) -> AsyncIterator[GraphqlServer]:
     async with open_pricebook(Settings(store=url), clock=clock) as opened:
-        settings = WebSettings(rate=rate, max_body=MAX_BODY)
+        settings = WebSettings(rate=rate, bodies=BODIES)
         yield GraphqlServer(create_app(opened, settings=settings), Book(opened.db, clock), opened)

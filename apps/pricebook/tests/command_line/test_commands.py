@@ -74,6 +74,35 @@ def test_a_file_with_a_fault_loads_nothing(run: Run, folder: Path, content: str,
     assert run("store", "list") == ""
 
 
+def test_an_export_that_is_imported_changes_nothing(run: Run, folder: Path) -> None:
+    run("load", "--made", "3", "5")
+    prices = run("export", "--format", "csv")
+    assert len(prices.splitlines()) == 16
+    (folder / "same.csv").write_text(prices)
+    assert "0 changes, 15 unchanged, 0 kept, 0 refused" in run("import", "same.csv")
+    (folder / "one.csv").write_text("store,product,amount,currency\n10001,PROD0001,77.77,EUR\n10001,PROD0002,oops,EUR\n")
+    said = run("import", "one.csv", "--submit", code=4)
+    assert "oops" in said
+
+
+def test_a_store_is_moved_to_another_region(run: Run) -> None:
+    run("store", "add", "7", "--home", "eu-west-1")
+    assert run("store", "move-home", "7", "us-east-1") == "7 is at home in us-east-1\n"
+    assert run("store", "list") == "7  UTC  us-east-1\n"
+
+
+def test_receivers_are_listed_and_get_secrets(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PRICEBOOK_RECEIVERS", "https://tills.example.com/events, legacy:https://old.example.com")
+    assert run("receiver", "list") == "https://tills.example.com/events\nlegacy:https://old.example.com\n"
+    first, second = (run("receiver", "secret", "https://tills.example.com/events") for _ in range(2))
+    assert first.startswith("whsec_")
+    assert first != second
+
+
+def test_a_sweep_says_what_it_began_again(run: Run) -> None:
+    assert run("sweep") == "began again: 0 stores, 0 change sets, 0 imports\n"
+
+
 def test_a_beat_says_what_it_did(run: Run) -> None:
     assert set(json.loads(run("tick"))) >= {"claimed", "delivered", "failed"}
 
@@ -82,6 +111,12 @@ def test_a_beat_says_what_it_did(run: Run) -> None:
     ("arguments", "code", "start"),
     [
         (("person", "link", "nobody"), 3, "pricebook: there is no such person 'nobody'"),
+        (("store", "move-home", "9", "us-east-1"), 3, "pricebook: there is no such store"),
+        (("store", "move-home", "9", "us east"), 1, "pricebook: region: 'us east' is not a region"),
+        (("receiver", "secret", "https://tills.example.com"), 3, "pricebook: there is no such receiver 'https://tills"),
+        (("receiver", "secret", "tills"), 1, "pricebook: receiver: 'tills' does not begin with http"),
+        (("import", "nowhere.csv"), 1, "pricebook: FILE: nowhere.csv cannot be read"),
+        (("job", "nothing"), 3, "pricebook: there is no such bulk job"),
         (("token", "revoke", "0123"), 3, "pricebook: there is no such token '0123'"),
         (("token", "add", "till", "--role", "admin"), 1, "pricebook: --role: use one or more of read, edit, approve"),
         (("person", "add", "Ada", "--zone", "Mars/Olympus"), 1, "pricebook: zone: 'Mars/Olympus' is not a time zone: use"),

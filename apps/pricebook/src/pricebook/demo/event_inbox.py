@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from pricebook.app import Pricebook
 from pricebook.events import Receiver
-from tickler import new_secret, verify
+from tickler import Clock, new_secret, verify
 from tickler.errors import InvalidSignature
 
 HOST = "127.0.0.1"
@@ -41,6 +41,7 @@ class EventInbox:
         self.url = ""
         self._port = port
         self._secret = new_secret()
+        self._clock: Clock | None = None
         self._known: set[str] = set()
         self._events: deque[_Event] = deque(maxlen=KEPT)
         self._refused = 0
@@ -56,6 +57,7 @@ class EventInbox:
 
     async def open(self, book: Pricebook) -> None:
         """Agree on a secret with the sender, as an operator does by `pricebook receiver secret`."""
+        self._clock = book.t.clock
         await book.t.secrets.put(Receiver.read(self.url).owner, self._secret)
 
     async def __aenter__(self) -> Self:
@@ -76,7 +78,7 @@ class EventInbox:
 
     async def _receive(self, request: web.Request) -> web.Response:
         try:
-            received = verify(await request.read(), request.headers, self._secret)
+            received = verify(await request.read(), request.headers, self._secret, clock=self._clock)
         except InvalidSignature:
             self._refused += 1
             return web.Response(status=HTTPStatus.UNAUTHORIZED)

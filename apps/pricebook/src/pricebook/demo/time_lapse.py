@@ -9,6 +9,7 @@ from tickler import ManualClock, RunOptions
 
 BUDGET_MS = 30_000
 MAX_ROUNDS = 100
+STEP_MS = 10_000  # what is due within so long is done at once
 
 _OPTIONS = RunOptions(drain=30)
 
@@ -25,7 +26,7 @@ class TimeLapse:
         end = int(at.timestamp() * 1000)
         await work(self._book)
         while (due := await self._book.t.index.next_due()) is not None and due <= end:
-            self._set(due)
+            self._set(min(end, due + STEP_MS))
             await work(self._book)
         self._set(end)
 

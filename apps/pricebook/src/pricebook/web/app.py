@@ -18,18 +18,24 @@ from pricebook.graphql.service import Graphql
 from pricebook.pages.assets import ASSETS
 from pricebook.pages.rendering import error_page
 from pricebook.pages.routes import PAGE_ROUTES
+from pricebook.pages.uploads import FILES, PASTED
 from pricebook.people import Person
+from pricebook.web.bulk_endpoints import BULK_ROUTES, LARGE_BODIES
 from pricebook.web.context import CONTEXT, Context, HttpRequest, context_of
 from pricebook.web.graphql_endpoint import GRAPHQL_ROUTES
 from pricebook.web.health import HEALTH_ROUTES
 from pricebook.web.problems import refused_of
 from pricebook.web.request_ids import RequestIds, request_id_of
+from pricebook.web.settle_endpoint import SETTLE_ROUTES
 from pricebook.web.tick import TICK_ROUTES
 from pricebook.web.tokens import PriceTokens
-from pricebook.web.visitors import make_web, price_tokens
+from pricebook.web.visitors import make_web, price_tokens, web_settings
 from tickler.errors import TicklerError
 from tickler.web import Web, WebSettings
 
+MAX_QUERY = 100_000
+MAX_PASTED = 1_048_576
+BODIES = {"/graphql": MAX_QUERY, FILES: None, PASTED: MAX_PASTED, **LARGE_BODIES}  # None: files are read as they come
 FOR_PROGRAMS = ("/graphql", "/tick", "/settle", "/bulk", "/export", "/health")
 
 _ERRORS = (PricebookError, TicklerError, HTTPException, Exception)
@@ -45,7 +51,7 @@ class WebApp(Struct, frozen=True, eq=False):
 
 def create_app(book: Pricebook, *, settings: WebSettings | None = None, limits: Limits | None = None) -> WebApp:
     """Build the ASGI app of an open pricebook. Without `settings`, its own say how it may be reached."""
-    web = make_web(book, settings, error_page)
+    web = make_web(book, settings or web_settings(book.settings, BODIES), error_page)
     tokens = price_tokens(web)
     context = Context(book, web, tokens, Graphql(build_schema(), limits))
     app = routes()
@@ -61,7 +67,7 @@ def create_app(book: Pricebook, *, settings: WebSettings | None = None, limits: 
 def routes() -> Litestar:
     """Build the router. It serves every pricebook of the process: the context is in the scope of each request."""
     return Litestar(
-        route_handlers=[*GRAPHQL_ROUTES, *HEALTH_ROUTES, *TICK_ROUTES, *PAGE_ROUTES],
+        route_handlers=[*GRAPHQL_ROUTES, *BULK_ROUTES, *SETTLE_ROUTES, *HEALTH_ROUTES, *TICK_ROUTES, *PAGE_ROUTES],
         exception_handlers=dict.fromkeys(_ERRORS, _answer),
         openapi_config=None,
         request_max_body_size=None,  # the protection enforces it

@@ -13,7 +13,6 @@ from pricebook.web.tokens import PROGRAMS, TOKEN_PREFIX, PriceToken, PriceTokens
 from tickler.web import Refused, Web, WebSettings
 
 APPLICATION = "pricebook"  # its name in records and cookies
-MAX_BODY = 100_000
 SESSION_S = 90 * 86_400  # people come by a link that somebody makes for them, and cannot ask for one each morning
 SIGN_IN = "/sign-in"
 
@@ -39,14 +38,14 @@ async def sign_in_link(book: Pricebook, web: Web[Person], person: Person, lifeti
     return book.settings.url(f"{SIGN_IN}/{code}")
 
 
-def web_settings(settings: Settings) -> WebSettings:
+def web_settings(settings: Settings, bodies: Mapping[str, int | None] | None = None) -> WebSettings:
     """Return how the application may be reached: under its own address, and under the names of this machine."""
     return WebSettings(
         hosts=(*WebSettings().hosts, settings.host),
         https=settings.is_https,
         proxies=settings.proxies,
         session_s=SESSION_S,
-        foreign=("/tick",),
+        foreign=("/tick", "/settle"),
         probes=("/health",),
-        max_body=MAX_BODY,
+        bodies=bodies or {},
     )
