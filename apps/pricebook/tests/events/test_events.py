@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from datetime import date, timedelta
+from typing import Any
 
 import pytest
 
@@ -14,6 +15,7 @@ from pricebook.errors import InvalidField
 from pricebook.events import Receiver
 from settled_book import MINUTE, SettledBook, ToldChangeSets, open_settled_book
 from tickler import ManualClock, new_key
+from tickler.errors import StoreUnavailable
 
 TOMORROW = MARCH + timedelta(days=1)
 LATER = MARCH + timedelta(days=2)
@@ -201,6 +203,33 @@ async def test_two_processes_that_tell_of_the_same_thing_tell_it_once(
     await book.play(timedelta(0))
     assert receiver.of(1) == [("prices.approved.v1",), ("prices.changed.v1", "began")]
     assert len(receiver.received) == 2
+
+
+async def test_a_store_with_many_channels_sends_all_of_its_events_once(clock: ManualClock, old_reader: EventReceiver) -> None:
+    """More than one transaction has: each of them is sent once, and the notice is deleted with the last."""
+    async with open_settled_book("memory://", clock, [old_reader]) as book:
+        await book.switch.open_store("1", channels=[f"CHANNEL{n}" for n in range(45)])
+        await book.change(AFTER)
+        book.pass_()
+        await book.switch.settle("1")
+        write, written = book.db.engine.write, 0
+
+        async def failing(*args: Any, parts: Any = (), **kwargs: Any) -> Any:
+            nonlocal written
+            written += bool(parts)
+            if written == 2:
+                raise StoreUnavailable("throttled")
+            return await write(*args, parts=parts, **kwargs)
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(book.db.engine, "write", failing)
+            with pytest.raises(StoreUnavailable):
+                await book.settling.settle("1")
+        assert (1, "settled") in await book.notices()
+        await book.settling.settle("1")
+        assert await book.notices() == []
+        await book.play(timedelta(0))
+        assert len(old_reader.received) == len({each["channel"] for each in old_reader.events}) == 46
 
 
 async def test_a_receiver_that_is_down_gets_its_events_later_and_holds_up_nobody(

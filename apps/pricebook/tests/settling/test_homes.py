@@ -15,7 +15,9 @@ import pytest
 
 from book import MARCH
 from event_receiver import EventReceiver, receiving
+from pricebook.editions.head_writes import Cause
 from pricebook.errors import InvalidField, NotFound
+from pricebook.model import AuditEntry
 from pricebook.settling import SettlingOptions
 from settled_book import MINUTE, SettledBook, open_settled_book
 from tickler import ManualClock, new_key
@@ -160,6 +162,16 @@ async def test_stores_without_a_home_are_those_of_processes_without_a_region(
     assert await eu.schedules("2") == {}
     clock.set(TOMORROW + timedelta(hours=1))
     assert (await eu.settling.sweep(), await eu.settling.overdue()) == (0, 2), "what nobody does is seen"
+
+
+async def test_a_move_is_in_the_audit(regions: tuple[SettledBook, SettledBook]) -> None:
+    eu, us = regions
+    await a_change(eu, us)
+    for _ in range(2):
+        await eu.settling.move_home("1", "us-east-1", cause=Cause("ada", "the region is down"))
+    (entry,) = [each async for each in eu.db.iterate(AuditEntry.key("store/1"))]
+    assert (entry.action, entry.actor, entry.store) == ("move_home", "ada", "1")
+    assert entry.reason == "from eu-west-1 to us-east-1: the region is down"
 
 
 async def test_home_is_a_region_of_a_store_that_there_is(regions: tuple[SettledBook, SettledBook]) -> None:

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from datetime import date, timedelta
+from typing import Any
 
 import pytest
 
-from book import MARCH
+from book import MARCH, staged
+from pricebook.app import Settings, open_pricebook
+from pricebook.editions.timing import Timing
+from pricebook.model import UnsettledEdition
 from settled_book import MINUTE, SettledBook, open_settled_book
 from tickler import ManualClock
 
@@ -164,6 +169,56 @@ async def test_a_moved_change_takes_its_schedule_along(book: SettledBook) -> Non
     assert await book.due() == {"2026-03-03T00:00:00.000Z": LATER}
     await book.play(LATER + MINUTE)
     assert (await book.head()).editions == {}
+
+
+async def test_a_change_that_is_cancelled_while_its_schedule_is_written_gets_none(
+    book: SettledBook, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await book.a_store(prices=BEFORE)
+    await book.follow()
+    number = await book.change(AFTER, at=TOMORROW)
+    write, is_cancelled = book.db.engine.write, False
+
+    async def overtaken(*args: Any, parts: Any = (), **kwargs: Any) -> Any:
+        nonlocal is_cancelled
+        if parts and not is_cancelled:
+            is_cancelled = True
+            await book.switch.cancel("1", number)
+        return await write(*args, parts=parts, **kwargs)
+
+    monkeypatch.setattr(book.db.engine, "write", overtaken)
+    await book.follow()
+    assert is_cancelled
+    assert list(await book.schedules()) == ["soon"]
+
+
+async def test_two_processes_that_follow_the_same_change_make_one_schedule(clock: ManualClock, sqlite_url: str) -> None:
+    async with open_settled_book(sqlite_url, clock) as one, open_settled_book(sqlite_url, clock) as other:
+        await one.a_store(prices=BEFORE)
+        await one.change(AFTER, at=TOMORROW)
+        await asyncio.gather(*(book.settling.reconcile() for book in (one, other) for _ in range(3)))
+        assert await other.due() == {"2026-03-02T00:00:00.000Z": TOMORROW}
+        assert (await other.schedules())["2026-03-02T00:00:00.000Z"].version == 1
+
+
+async def test_a_change_that_is_written_while_a_worker_and_the_consumer_run_is_settled() -> None:
+    """In real time: a change counts in 60 ms here, and its schedule fires 200 ms after it arrives."""
+    told = asyncio.Event()
+
+    async def at_point(point: str) -> None:
+        if point == "settling.told" and not (await book.db.query(UnsettledEdition.key("1"), first=1)).items:
+            told.set()
+
+    timing = Timing(margin=timedelta(milliseconds=60), buffer=timedelta(milliseconds=200))
+    settings = Settings(store="memory://")
+    async with open_pricebook(settings, timing=timing, at_point=at_point) as book:
+        await book.switch.open_store("1")
+        async with book.settling.running(), book.t.running(), asyncio.timeout(20):
+            number = await book.switch.open_edition("1")
+            await book.switch.stage("1", number, staged(AFTER))
+            await book.switch.seal("1", number)
+            await told.wait()
+    assert number == 1
 
 
 async def test_a_schedule_that_somebody_has_paused_stays_paused(book: SettledBook) -> None:

@@ -15,16 +15,19 @@ from contextlib import asynccontextmanager
 from datetime import datetime
 from typing import Any
 
+from pricebook.editions.head_writes import Cause
+from pricebook.editions.switch import SYSTEM
 from pricebook.errors import NotFound
 from pricebook.model import Head, Notice, UnsettledEdition
+from pricebook.settling.homes import move_home
 from pricebook.settling.jobs import OWNER_PREFIX, SOON, changed_jobs
-from pricebook.settling.options import SettlingOptions, check_region
+from pricebook.settling.options import SettlingOptions
 from pricebook.settling.overdue import Late, late_work
 from pricebook.settling.schedules import SettleSchedules
 from pricebook.settling.store_settlement import StoreSettlement
 from pricebook.utc_now import utc_now
 from tickler import Tickler, verify
-from tickler.errors import InvalidSignature, ItemNotFound
+from tickler.errors import InvalidSignature
 from tickler.table import ItemChange, OpenTable, changed, created
 
 log = logging.getLogger("pricebook.settling")
@@ -96,16 +99,12 @@ class Settling:
         """Return how many editions and events are late: those of this region, and those of stores that have no home."""
         return len([late async for late in self._late() if self._options.acts_for(late.head) or not late.head.home])
 
-    async def move_home(self, store: str, region: str) -> None:
+    async def move_home(self, store: str, region: str, *, cause: Cause = SYSTEM) -> None:
         """Let another region act for a store, also if the former one no longer answers.
 
         Each region learns of it when the change reaches its replica: one deletes its schedules, the other makes them.
         """
-        check_region(region)
-        try:
-            await self._db.update(Head.key.id(store), Head.home.set(region))
-        except ItemNotFound:
-            raise NotFound("store") from None
+        await move_home(self._db, store, region, self._now(), cause)
 
     async def reconcile(self) -> None:
         """Give schedules to all that is unsettled or not sent. Needed after changes were lost; safe at any time."""
