@@ -1,6 +1,6 @@
 """Processes that change a store's prices, follow the change and settle it, and are killed at the first step, the second, and on.
 
-A step is before and after each write of the table, with the schedules and sends that join it, and at each point that pricebook
+A step is after each write of the table, with the schedules and sends that join it, and at each point that pricebook
 names. Each attempt has a store of its own and is a process of its own, forked from this one, so that modules are imported once.
 """
 
@@ -61,7 +61,6 @@ class Steps:
 
     def around(self, write: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
         async def stepping(*args: Any, **kwargs: Any) -> Any:
-            self._step()
             written = await write(*args, **kwargs)
             self._step()
             return written

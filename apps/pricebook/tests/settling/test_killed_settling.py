@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import re
 import subprocess
 import sys
@@ -19,7 +20,7 @@ from pricebook.model import PastPrice, Price, PriceKey, UnsettledEdition, Value
 from settled_book import MINUTE, SettledBook
 from tickler import ManualClock, new_key
 
-MAX_ATTEMPTS = 32
+MAX_ATTEMPTS = 24
 EVENTS = {"prices.approved.v1": 1, "prices.changed.v1": 2}
 
 
@@ -33,7 +34,7 @@ async def test_a_process_that_is_killed_at_any_step_from_change_to_event_loses_n
         for number in range(1, MAX_ATTEMPTS):
             await _a_store(book, f"store{number}", start_of(number) - timedelta(days=1))
         attempts = await _killed(stored_url, receiver.receiver.url, told)
-        assert 15 < attempts < MAX_ATTEMPTS
+        assert 10 < attempts < MAX_ATTEMPTS
         await book.t.secrets.put(receiver.receiver.owner, receiver.secret)  # each process has put its own
         expected = await _state(book, attempts)  # that one was not killed
         clock.set(start_of(attempts + 1))
@@ -41,16 +42,14 @@ async def test_a_process_that_is_killed_at_any_step_from_change_to_event_loses_n
         await book.play(timedelta(hours=1))
         left = await book.settling.overdue()
         assert left == 0, "the stream and the schedules were enough"
-        killed_before_sealing = [n for n in range(1, attempts) if (await book.head(f"store{n}")).editions]
-        assert killed_before_sealing == [1]  # a process that is killed before it seals has not changed anything
-        for number in range(2, attempts):
+        for number in range(1, attempts):
             assert await _state(book, number) == expected, f"after a kill at step {number}"
         await book.play(start_of(attempts) + ENDS)
         await book.play(MINUTE)
         assert await book.settling.overdue() == 0
-        assert set(told.read_text().split("\n")) == {"", *(f"a store{n} 1" for n in range(2, attempts + 1))}
+        assert set(told.read_text().split("\n")) == {"", *(f"a store{n} 1" for n in range(1, attempts + 1))}
         sent = Counter((event["store"], event["type"]) for event in receiver.events)
-        assert sent == {(f"store{n}", kind): times for n in range(2, attempts + 1) for kind, times in EVENTS.items()}
+        assert sent == {(f"store{n}", kind): times for n in range(1, attempts + 1) for kind, times in EVENTS.items()}
         assert len(receiver.events) == len(receiver.received)
 
 
@@ -80,4 +79,5 @@ async def _state(book: SettledBook, number: int) -> str:
     past = await book.db.query(PastPrice.key(store), first=100)
     items = [msgspec.to_builtins(each, str_keys=True) for each in (await book.head(store), *rows.items, *past.items)]
     kept = [{name: value for name, value in each.items() if name not in ("store", "rev", "sealed_at")} for each in items]
-    return re.sub(r"\d{4}-\d\d-\d\dT[\d:.]+Z", lambda found: str(datetime.fromisoformat(found[0]) - start), str(kept))
+    text = json.dumps(kept, sort_keys=True)
+    return re.sub(r"\d{4}-\d\d-\d\dT[\d:.]+Z", lambda found: str(datetime.fromisoformat(found[0]) - start), text)

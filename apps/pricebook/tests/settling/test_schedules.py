@@ -206,19 +206,20 @@ async def test_a_change_that_is_written_while_a_worker_and_the_consumer_run_is_s
     told = asyncio.Event()
 
     async def at_point(point: str) -> None:
-        if point == "settling.told" and not (await book.db.query(UnsettledEdition.key("1"), first=1)).items:
+        if point == "settling.told" and await opened.db.get(UnsettledEdition.key.id("1", 1)) is None:
             told.set()
 
     timing = Timing(margin=timedelta(milliseconds=60), buffer=timedelta(milliseconds=200))
     settings = Settings(store="memory://")
-    async with open_pricebook(settings, timing=timing, at_point=at_point) as book:
-        await book.switch.open_store("1")
-        async with book.settling.running(), book.t.running(), asyncio.timeout(20):
-            number = await book.switch.open_edition("1")
-            await book.switch.stage("1", number, staged(AFTER))
-            await book.switch.seal("1", number)
+    async with open_pricebook(settings, timing=timing, at_point=at_point) as opened:
+        await opened.switch.open_store("1")
+        async with opened.settling.running(), opened.t.running(), asyncio.timeout(20):
+            number = await opened.switch.open_edition("1")
+            await opened.switch.stage("1", number, staged(AFTER))
+            await opened.switch.seal("1", number)
             await told.wait()
-    assert number == 1
+        assert number == 1
+        assert await opened.settling.overdue() == 0
 
 
 async def test_a_schedule_that_somebody_has_paused_stays_paused(book: SettledBook) -> None:
