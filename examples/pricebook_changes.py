@@ -1,6 +1,7 @@
-"""A change of prices by the GraphQL API of pricebook, with nothing but the standard library: drafted, checked, and approved.
+r"""A change of prices by the GraphQL API of pricebook, with nothing but the standard library: drafted, checked, and approved.
 
-PRICEBOOK_URL=http://127.0.0.1:8323 PRICEBOOK_EDITOR=pb_… PRICEBOOK_APPROVER=pb_… python examples/pricebook_changes.py STORE PRODUCT
+PRICEBOOK_URL=http://127.0.0.1:8323 PRICEBOOK_EDITOR=pb_… PRICEBOOK_APPROVER=pb_… \
+    python examples/pricebook_changes.py STORE PRODUCT
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from datetime import date, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 from urllib.request import Request, urlopen
 
@@ -54,8 +55,8 @@ def ask(token: str, query: str, **variables: object) -> Any:
 
 
 def main(store: str, product: str) -> None:
-    """Let a product cost 10 % less in a store, from its next midnight but one on."""
-    day = date.today() + timedelta(days=2)
+    """Let a product cost 10 % less in a store, from midnight of the day after tomorrow on."""
+    day = datetime.now(UTC).date() + timedelta(days=2)
     before = ask(EDITOR, PRICE, store=store, product=product, at=f"{day}T12:00:00Z")["priceAsOf"]["price"]["minor"]
 
     id = ask(EDITOR, CREATE, title=f"{product} for less", day=str(day))["createPriceChange"]["changeSet"]["id"]

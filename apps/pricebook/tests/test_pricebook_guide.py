@@ -10,7 +10,7 @@ import signal
 import sys
 from collections.abc import AsyncIterator
 from contextlib import closing
-from datetime import date, timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -108,4 +108,5 @@ async def test_the_script_of_the_guide_changes_a_price(opened: Pricebook, addres
     said = (await ran.communicate())[0].decode().splitlines()
     assert ran.returncode == 0
     before = MadeCatalogue().amount("10000", "ALL", 1)
-    assert said == ["findings: []", f"APPROVING {before} becomes {before * 9 // 10} on {date.today() + timedelta(days=2)}"]
+    day = datetime.now(UTC).date() + timedelta(days=2)
+    assert said == ["findings: []", f"APPROVING {before} becomes {before * 9 // 10} on {day}"]
