@@ -8,6 +8,7 @@ import typer
 
 from pricebook.app import Pricebook
 from pricebook.cli.session import OPERATOR, run
+from pricebook.editions.head_writes import Cause
 from pricebook.editions.pages import PageArgs
 from pricebook.errors import NotAllowed
 from pricebook.model import Head
@@ -17,6 +18,7 @@ AT_ONCE = 1_000
 StoreId = Annotated[str, typer.Argument(metavar="STORE", help="Id of the store.")]
 Zone = Annotated[str, typer.Option(metavar="ZONE", help="Its time zone, such as Europe/Paris: its days begin there.")]
 Region = Annotated[str, typer.Argument(metavar="REGION", help="As in PRICEBOOK_REGION of the processes there.")]
+Reason = Annotated[str, typer.Option(metavar="TEXT", help="Why, for the audit.")]
 Home = Annotated[str, typer.Option(metavar="REGION", help="The region that acts for it, if the table is replicated.")]
 
 app = typer.Typer(no_args_is_help=True, help="Add and list stores, and let another region act for them.")
@@ -52,9 +54,10 @@ def list_() -> None:
 
 
 @app.command("move-home")
-def move_home(store: StoreId, region: Region) -> None:
+def move_home(store: StoreId, region: Region, reason: Reason = "") -> None:
     """Let another region act for a store, also if the former one is gone: it settles the store, and sends its events."""
-    run(lambda book: book.settling.move_home(store, region))
+    cause = Cause(OPERATOR.id, reason)
+    run(lambda book: book.settling.move_home(store, region, cause=cause))
     typer.echo(f"{store} is at home in {region or 'no region'}")
 
 
