@@ -111,15 +111,15 @@ class Carrier:
 
     async def _supersede(self, found: ChangeSet, other: str) -> None:
         """Let the change set that is rolled back be over. Its prices do not count any more."""
-        if (await self._writer.read(other)).state == "superseded":
-            return
 
         def decide(found: ChangeSet) -> ChangeSet:
-            if found.state == "superseded":
-                raise Overtaken  # another process was faster, and goes on
             return states.superseded(found, self._writer.now())
 
-        await self._writer.write(other, Write("supersede", decide, cause_of_decision(found)))
+        try:
+            await self._writer.write(other, Write("supersede", decide, cause_of_decision(found)))
+        except NotAllowed:
+            if (await self._writer.read(other)).state != "superseded":
+                raise  # otherwise another process was faster, or this one before it stopped
 
 
 class _Walk:

@@ -85,7 +85,9 @@ class RollbackSteps:
         return begun
 
     async def _stage(self, found: ChangeSet, store: ChangeStore) -> ChangeStore:
-        head, edition = await self._steps.opened(found, store)
+        head, edition = await self._steps.opened(store)
+        if edition is None:
+            return await self._steps.restart(found, store)
         try:
             await self._prices.stage_retraction(found, store, head, edition)
         except NotAllowed:  # another price has its instant, or it was opened too long ago

@@ -23,6 +23,7 @@ from pricebook.errors import NotAllowed, NotFound, PriceConflict
 from pricebook.model import ChangeSet, ChangeStore, Edition, Head
 from pricebook.points import AtPoint
 from tickler import RetryLater
+from tickler.errors import TransactionConflict
 from tickler.table import MISSING, OpenTable, Transaction, evolve
 
 TRIES = 20
@@ -49,19 +50,18 @@ class StoreSteps:
             store = await self._open(found, store)
             if store.state != "open":
                 return store
-            head, edition = await self.opened(found, store)
-            if self._is_stale(edition):
-                store = await self.restart(found, store)
-                continue
+            head, edition = await self.opened(store)
             try:
-                await self._prices.stage(found, store, head, edition)
-            except PriceConflict:
-                if edition.slot == store.wanted_at:
-                    raise
-                store = await self.restart(found, store)  # nobody has asked for this very instant: take another one
-                continue
-            await self._at_point("change_set.prices_staged")
-            return await self.mark_staged(found, store, edition)
+                if edition is not None and not self._is_stale(edition):
+                    await self._prices.stage(found, store, head, edition)
+                    await self._at_point("change_set.prices_staged")
+                    return await self.mark_staged(found, store, edition)
+            except NotAllowed as error:
+                is_wanted = edition is None or edition.slot == store.wanted_at
+                if is_wanted or not isinstance(error, PriceConflict):
+                    store = await self._further(found, store, error)
+                    continue
+            store = await self.restart(found, store)  # nobody has asked for this very instant: take another one
         raise RetryLater(after=timedelta(seconds=1), reason=f"store {store.store}: other prices count from the same instants")
 
     async def seal(self, found: ChangeSet, store: ChangeStore) -> ChangeStore:
@@ -96,7 +96,12 @@ class StoreSteps:
             present = await tx.get(store.key)
             if present is None or present.round > found.rev:
                 raise Overtaken
-            after = await work(tx, present)
+            try:
+                after = await work(tx, present)
+            except (NotAllowed, RetryLater):
+                if await self._db.get(store.key) != present:
+                    raise TransactionConflict(repr(store.key)) from None  # it was read before others wrote, and its head after
+                raise
             if after is not None:
                 tx.put(after)
             return after or present
@@ -136,16 +141,22 @@ class StoreSteps:
         await self._at_point("change_set.opened")
         return opened
 
-    async def opened(self, found: ChangeSet, store: ChangeStore) -> tuple[Head, Edition]:
+    async def opened(self, store: ChangeStore) -> tuple[Head, Edition | None]:
+        """Return the head of a store, and the edition of the change set if it is open."""
         assert store.edition is not MISSING, "an open store has an edition"
         head = await self.head(store.store)
         edition = head.editions.get(store.edition)
-        if edition is None or edition.state != "open" or edition.to_at is not MISSING:
-            present = await self._db.get(store.key)
-            if present != store:
-                raise Overtaken
-            raise NotAllowed(f"edition {store.edition} of store {store.store} was cancelled: approve the change set again")
-        return head, edition
+        is_open = edition is not None and edition.state == "open" and edition.to_at is MISSING
+        return head, edition if is_open else None
+
+    async def _further(self, found: ChangeSet, store: ChangeStore, error: NotAllowed) -> ChangeStore:
+        """Return a store as it is, if another process is further, which is why something was refused; otherwise refuse it."""
+        present = await self._db.get(store.key)
+        if present is None or present.round > found.rev:
+            raise Overtaken
+        if present == store:
+            raise error
+        return present
 
     async def mark_staged(self, found: ChangeSet, store: ChangeStore, edition: Edition) -> ChangeStore:
         number = store.edition

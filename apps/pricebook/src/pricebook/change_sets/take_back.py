@@ -74,7 +74,7 @@ class TakeBack:
             number = await self._switch.open_edition(
                 store.store, retracts=store.edition, change_set=found.id, cause=cause, using=tx
             )
-            return evolve(store, retraction=number, round=found.rev)
+            return evolve(store, retraction=number)  # of the former round, until it is taken back
 
         return await self._steps.step(found, store, work)
 
