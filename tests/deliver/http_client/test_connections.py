@@ -113,17 +113,42 @@ def answers_and_says_more(server: RawServer, connection: socket.socket) -> None:
     connection.recv(1)  # until the other side closes
 
 
+@pytest.mark.parametrize("polls", [True, False])
 @pytest.mark.parametrize("first", [answers_and_closes, answers_and_resets, answers_and_says_more])
 async def test_a_connection_that_ended_while_it_was_idle_costs_no_attempt(
-    deliverer: HttpDeliverer, first: Callable[[RawServer, socket.socket], None]
+    deliverer: HttpDeliverer,
+    first: Callable[[RawServer, socket.socket], None],
+    polls: bool,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Although the event loop was busy and has not seen it."""
+    if not polls:
+        monkeypatch.delattr("tickler.deliver.http_client.outbox.select.poll")  # as on Windows
     with serving(first, answers_and_closes) as server:
         for _ in range(2):
             outcome = await deliverer.deliver(DELIVERY, HttpTarget(server.url))
             assert (outcome.verdict, outcome.answer) == ("delivered", "ok")
             time.sleep(0.1)
         assert server.requests == 2
+
+
+async def test_a_connection_that_ends_between_a_request_and_its_sending_costs_no_attempt(deliverer: HttpDeliverer) -> None:
+    with serving(answers_and_closes, answers_and_closes) as server:
+        await deliverer.deliver(DELIVERY, HttpTarget(server.url))
+        second = asyncio.ensure_future(deliverer.deliver(DELIVERY, HttpTarget(server.url)))
+        await asyncio.sleep(0)  # it waits in the outbox
+        time.sleep(0.1)
+        assert (await second).verdict == "delivered"
+        assert server.requests == 2
+
+
+async def test_many_requests_of_one_turn_find_out_for_each_connection_whether_it_has_ended(deliverer: HttpDeliverer) -> None:
+    async with Sink(answers(200)) as sink, Sink(sends_and_closes(OK)) as closing:
+        for _ in range(3):
+            targets = [HttpTarget(each.url) for each in (sink, closing) for _ in range(5)]
+            outcomes = await asyncio.gather(*(deliverer.deliver(DELIVERY, target) for target in targets))
+            assert {outcome.verdict for outcome in outcomes} == {"delivered"}
+        assert (sink.connections, closing.connections) == (5, 15)
 
 
 async def test_a_request_that_was_sent_is_not_sent_again(deliverer: HttpDeliverer) -> None:

@@ -10,6 +10,8 @@ from tickler.deliver.address_guard import AddressGuard
 from tickler.deliver.http_client.connection import Connection
 from tickler.deliver.http_client.connector import Connector
 from tickler.deliver.http_client.endpoint import Endpoint
+from tickler.deliver.http_client.errors import Unsent
+from tickler.deliver.http_client.outbox import Outbox
 from tickler.deliver.http_client.pool import ConnectionPool
 
 
@@ -23,6 +25,7 @@ class HttpClient:
         self._loop = asyncio.get_running_loop()
         self._connector = Connector(guard, resolver, dns_cache_s)
         self._pool = ConnectionPool()
+        self._outbox = Outbox()
         self._limit = asyncio.Semaphore(max_connections) if max_connections else None
         self._open: set[Connection] = set()
         self._all_lost: asyncio.Future[None] | None = None  # while it closes
@@ -30,17 +33,30 @@ class HttpClient:
     async def post(self, endpoint: Endpoint, fields: bytes, body: bytes, connect_timeout_s: float) -> Connection:
         """Send a POST, and return its connection as soon as the response has a status: `release` it after use.
 
-        `fields` are the lines of all headers but Host, with a blank line at the end. A connection that the receiver closed while
-        it was idle is noticed before anything is sent on it; a request of which anything was sent is never sent again.
+        `fields` are the lines of all headers but Host, with a blank line at the end. A kept connection that the receiver has
+        closed is noticed before anything is sent on it; a request of which anything was sent is never sent again.
         """
         if self._limit is not None:
             await self._limit.acquire()
         connection: Connection | None = None
+        head = endpoint.start + fields
         try:
-            connection = self._pool.take(endpoint.origin)
-            if connection is None:
-                connection = await self._connector.connect(endpoint.origin, connect_timeout_s, self)
-            await connection.post(endpoint.start.encode() + fields, body)
+            while (connection := self._pool.take(endpoint.origin)) is not None:
+                connection.prepare(head, body)
+                self._outbox.put(connection)
+                try:
+                    while not connection.response.status:
+                        await connection.change()
+                except Unsent:
+                    if self._all_lost is not None:
+                        raise
+                else:
+                    return connection
+            connection = await self._connector.connect(endpoint.origin, connect_timeout_s, self)
+            connection.prepare(head, body)
+            connection.send_request()
+            while not connection.response.status:
+                await connection.change()
         except BaseException:
             if connection is not None:
                 connection.abort()

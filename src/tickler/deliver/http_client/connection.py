@@ -9,7 +9,14 @@ from contextlib import suppress
 from typing import Protocol, cast
 
 from tickler.deliver.http_client.endpoint import Origin
-from tickler.deliver.http_client.errors import ConnectionClosed, ConnectionLost, InvalidResponse, RequestFailed, ResponseTooLong
+from tickler.deliver.http_client.errors import (
+    ConnectionClosed,
+    ConnectionLost,
+    InvalidResponse,
+    RequestFailed,
+    ResponseTooLong,
+    Unsent,
+)
 from tickler.deliver.http_client.response import ResponseReader
 from tickler.deliver.http_client.tls import TlsSession
 
@@ -40,7 +47,8 @@ class Connection(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
         self._tls = tls
         self._left = MAX_RESPONSE_BYTES
-        self._is_busy = False
+        self._unsent: tuple[bytes, bytes] | None = None  # a request that waits in the outbox
+        self._is_busy = False  # with a request that was sent
         self._error: RequestFailed | None = None
         self._waiter: asyncio.Future[None] | None = None
 
@@ -49,37 +57,64 @@ class Connection(asyncio.Protocol):
     async def handshake(self) -> None:
         """Wait until TLS is ready, if it is used."""
         while self._tls is not None and not self._tls.is_ready:
-            await self._change()
+            await self.change()
 
-    async def post(self, request: bytes, body: bytes) -> ResponseReader:
-        """Send a request, and return its response as soon as its status is known."""
+    def prepare(self, request: bytes, body: bytes) -> None:
+        """Take a request, which `send_request` sends."""
+        self._unsent = request, body
+        self.response = ResponseReader()
+
+    def send_request(self) -> None:
+        """Send the request, unless it was given up or the connection ended meanwhile."""
+        if self._unsent is None or not self.is_open:
+            return
+        (request, body), self._unsent = self._unsent, None
         self._left, self._is_busy = MAX_RESPONSE_BYTES, True
-        self.response = response = ResponseReader()
-        self._send(request, body)
-        while not response.status:
-            await self._change()
-        return response
+        try:
+            self._send(request, body)
+        except RequestFailed as error:
+            self._fail(error)
+            self._wake()
+
+    def refuse_request(self) -> None:
+        """Send nothing: the receiver has ended the connection."""
+        self._fail(ConnectionClosed())
+        self._wake()
+
+    def change(self) -> asyncio.Future[None]:
+        """Return a future that is done when something has arrived. Raises the error that ended the connection, or `Unsent` if
+        it ended before anything of the request was sent.
+        """
+        if self._error is not None:
+            raise self._error if self._unsent is None else Unsent from self._error
+        waiter = self._waiter = self._loop.create_future()
+        return waiter
 
     async def read_rest(self, until_s: float) -> None:
         """Wait for the rest of the response, as far as it is of use and arrives in time. Raises nothing: the status is known."""
         with suppress(TimeoutError, RequestFailed):
             async with asyncio.timeout_at(until_s):
                 while not self.response.is_settled:
-                    await self._change()
+                    await self.change()
 
-    def is_unused(self) -> bool:
-        """Return whether the connection is open and nothing has arrived since the last response, not even its end, which the
-        event loop may not have seen yet. Then the next request cannot fail because the receiver closed an idle connection before.
-        """
-        if self._transport is None or self._error is not None or self._transport.is_closing():
-            return False
+    @property
+    def is_open(self) -> bool:
+        return self._transport is not None and self._error is None and not self._transport.is_closing()
+
+    @property
+    def descriptor(self) -> int:
+        """That of the socket; -1 if it is closed."""
+        return -1 if self._transport is None else self._socket.fileno()
+
+    def has_news(self) -> bool:
+        """Return whether anything has arrived, or the connection has ended, and the event loop may not have seen it yet."""
         try:
             self._socket.recv(1, socket.MSG_PEEK)
         except (BlockingIOError, InterruptedError):
-            return True
+            return False
         except OSError:
             pass
-        return False
+        return True
 
     def finish(self, now_s: float) -> bool:
         """End the exchange; return whether the connection can be kept. A request that was not fully sent makes it useless."""
@@ -181,19 +216,10 @@ class Connection(asyncio.Protocol):
             self._error = error
             self.abort()
 
-    async def _change(self) -> None:
-        """Wait until something has arrived. Raises the error that ended the connection."""
-        if self._error is not None:
-            raise self._error
-        self._waiter = self._loop.create_future()
-        try:
-            await self._waiter
-        finally:
-            self._waiter = None
-
     def _wake(self) -> None:
-        if self._waiter is not None and not self._waiter.done():
-            self._waiter.set_result(None)
+        waiter, self._waiter = self._waiter, None
+        if waiter is not None and not waiter.done():
+            waiter.set_result(None)
 
 
 def _os_error(error: Exception) -> OSError:

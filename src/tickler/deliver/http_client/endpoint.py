@@ -24,7 +24,7 @@ class Endpoint(NamedTuple):
     """Where a POST goes. `start` is the beginning of the request: its first line and the header Host."""
 
     origin: Origin
-    start: str
+    start: bytes
 
 
 def endpoint_of(url: URL) -> Endpoint:
@@ -32,4 +32,4 @@ def endpoint_of(url: URL) -> Endpoint:
     assert url.raw_host is not None
     assert url.port is not None
     origin = Origin(url.raw_host, url.port, url.scheme == "https")
-    return Endpoint(origin, f"POST {url.raw_path_qs} HTTP/1.1\r\nHost: {url.host_port_subcomponent}\r\n")
+    return Endpoint(origin, f"POST {url.raw_path_qs} HTTP/1.1\r\nHost: {url.host_port_subcomponent}\r\n".encode())

@@ -35,6 +35,10 @@ class ConnectionClosed(RequestFailed):
     """The receiver closed the connection."""
 
 
+class Unsent(ConnectionClosed):
+    """The receiver closed a kept connection before anything was sent on it."""
+
+
 class ConnectionLost(RequestFailed):
     """The connection broke."""
 

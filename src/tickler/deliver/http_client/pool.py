@@ -21,13 +21,13 @@ class ConnectionPool:
         self._timer: asyncio.TimerHandle | None = None
 
     def take(self, origin: Origin) -> Connection | None:
-        """Take an idle connection out of the pool, if there is one that the receiver has not closed."""
+        """Take an idle connection out of the pool, if there is one that the receiver is not known to have closed."""
         idle = self._idle.get(origin)
         while idle:
             connection = idle.pop()
             if not idle:
                 del self._idle[origin]
-            if self._loop.time() - connection.idle_since < KEEP_ALIVE_S and connection.is_unused():
+            if self._loop.time() - connection.idle_since < KEEP_ALIVE_S and connection.is_open:
                 return connection
             connection.close()
         return None
