@@ -91,6 +91,13 @@ def test_a_store_is_moved_to_another_region(run: Run) -> None:
     assert run("store", "list") == "7  UTC  us-east-1\n"
 
 
+def test_stores_have_the_home_of_the_process_that_adds_them(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PRICEBOOK_REGION", "eu-west-1")
+    assert run("store", "add", "7") == "7  UTC  eu-west-1\n"
+    run("load", "--made", "1", "1")
+    assert run("store", "list") == "10000  America/New_York  eu-west-1\n7  UTC  eu-west-1\n"
+
+
 def test_receivers_are_listed_and_get_secrets(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PRICEBOOK_RECEIVERS", "https://tills.example.com/events, legacy:https://old.example.com")
     assert run("receiver", "list") == "https://tills.example.com/events\nlegacy:https://old.example.com\n"

@@ -47,6 +47,11 @@ async def test_progress_is_told_up_to_the_last_index(sqlite_url: str, book: Book
     assert told[-1] == ("loading", 98, 98)
 
 
+async def test_loaded_stores_have_a_home(book: Book) -> None:
+    await load_catalogue(book.db, CATALOGUE, MARCH, home="eu-west-1")
+    assert {(await book.head(each.store)).home for each in CATALOGUE.stores()} == {"eu-west-1"}
+
+
 async def test_a_catalogue_that_is_there_already_is_refused_as_a_whole(book: Book) -> None:
     await load_catalogue(book.db, CATALOGUE, MARCH)
     with pytest.raises(InvalidInput, match="it is there already, or twice in this load; nothing was loaded"):

@@ -35,7 +35,7 @@ def load(file: File = None, made: Made = None, zone: Zone = "UTC", currency: Cur
 
     async def work(book: Pricebook) -> int:
         with progress_bars() as on_progress:
-            await load_catalogue(book.db, catalogue, book.now(), on_progress=on_progress)
+            await load_catalogue(book.db, catalogue, book.now(), home=book.settings.region, on_progress=on_progress)
         return len(catalogue)
 
     count = run(work)

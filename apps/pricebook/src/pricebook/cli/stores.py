@@ -19,7 +19,7 @@ StoreId = Annotated[str, typer.Argument(metavar="STORE", help="Id of the store."
 Zone = Annotated[str, typer.Option(metavar="ZONE", help="Its time zone, such as Europe/Paris: its days begin there.")]
 Region = Annotated[str, typer.Argument(metavar="REGION", help="As in PRICEBOOK_REGION of the processes there.")]
 Reason = Annotated[str, typer.Option(metavar="TEXT", help="Why, for the audit.")]
-Home = Annotated[str, typer.Option(metavar="REGION", help="The region that acts for it, if the table is replicated.")]
+Home = Annotated[str, typer.Option(metavar="REGION", help="The region that acts for it, by default PRICEBOOK_REGION.")]
 
 app = typer.Typer(no_args_is_help=True, help="Add and list stores, and let another region act for them.")
 
@@ -31,7 +31,7 @@ def add(store: StoreId, zone: Zone = "UTC", home: Home = "") -> None:
     async def open_store(book: Pricebook) -> Head:
         if await book.stores.get(OPERATOR, store) is not None:
             raise NotAllowed(f"there is a store {store!r} already: choose another id")
-        return await book.switch.open_store(store, tz=zone, home=home)
+        return await book.switch.open_store(store, tz=zone, home=home or book.settings.region)
 
     typer.echo(_shown(run(open_store)))
 

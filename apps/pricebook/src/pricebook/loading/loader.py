@@ -26,7 +26,6 @@ class CatalogueStore(Struct, frozen=True):
 
     store: str
     tz: str = "UTC"
-    home: str = ""
     channels: frozenset[str] = frozenset({ALL})
 
 
@@ -41,13 +40,16 @@ class Catalogue(Protocol):
         """Yield the rows of prices that count from an instant on, of one store after the other."""
 
 
-async def load_catalogue(db: OpenTable, catalogue: Catalogue, from_at: datetime, *, on_progress: OnProgress | None = None) -> int:
+async def load_catalogue(
+    db: OpenTable, catalogue: Catalogue, from_at: datetime, *, home: str = "", on_progress: OnProgress | None = None
+) -> int:
     """Load stores and prices that count from an instant on. Returns how many items that are.
 
+    `home` is the region that acts for the stores, if the table is replicated.
     On SQL all or nothing, and refused if one is there already. On DynamoDB it can be repeated. These prices are no changes, so
     consumers of changes do not learn of them where that can be avoided.
     """
-    items = _Items(catalogue, whole_milliseconds(from_at))
+    items = _Items(catalogue, whole_milliseconds(from_at), home)
     if on_progress is None:
         return await db.load(items, streamed=False)
     return await db.load(items, on_progress=on_progress, streamed=False)
@@ -67,9 +69,10 @@ def loaded_value(minor: int, currency: str) -> Value:
 class _Items:
     """All items of a catalogue, with their number, by which the engine sees that its indexes are better made last."""
 
-    def __init__(self, catalogue: Catalogue, from_at: datetime) -> None:
+    def __init__(self, catalogue: Catalogue, from_at: datetime, home: str) -> None:
         self._catalogue = catalogue
         self._from_at = from_at
+        self._home = home
         self._stores = list(catalogue.stores())
 
     def __len__(self) -> int:
@@ -77,6 +80,6 @@ class _Items:
 
     def __iter__(self) -> Iterator[Head | Store | PriceRow]:
         for each in self._stores:
-            yield Head(store=each.store, tz=each.tz, home=each.home, channels=set(each.channels), changed_at=self._from_at)
+            yield Head(store=each.store, tz=each.tz, home=self._home, channels=set(each.channels), changed_at=self._from_at)
             yield Store(store=each.store)
         yield from self._catalogue.prices(self._from_at)
