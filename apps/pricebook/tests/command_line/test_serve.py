@@ -9,7 +9,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import aiohttp
@@ -25,15 +25,21 @@ def free_port() -> int:
         return int(found.getsockname()[1])
 
 
-@pytest.fixture
-def served(folder: Path) -> Iterator[tuple[subprocess.Popen[str], int]]:
+@contextmanager
+def serving(folder: Path, *options: str) -> Iterator[tuple[subprocess.Popen[str], int]]:
     port = free_port()
-    command = [sys.executable, "-m", "pricebook", "serve", "--port", str(port)]
+    command = [sys.executable, "-m", "pricebook", "serve", "--port", str(port), *options]
     with subprocess.Popen(command, cwd=folder, stderr=subprocess.PIPE, text=True) as process:
         try:
             yield process, port
         finally:
             process.kill()
+
+
+@pytest.fixture
+def served(folder: Path) -> Iterator[tuple[subprocess.Popen[str], int]]:
+    with serving(folder) as found:
+        yield found
 
 
 def said_until(process: subprocess.Popen[str], part: str) -> str:
@@ -58,6 +64,23 @@ async def test_the_first_run_prints_a_link_for_the_operator_and_ends_well(served
     rest = await asyncio.to_thread(said_until, process, "stopped")
     assert "stopping" in rest
     assert process.wait(HANG_S) == 0
+
+
+async def test_the_demo_prints_a_link_and_what_to_look_at(folder: Path, soak: bool) -> None:
+    if not soak:
+        pytest.skip("it makes up days of changes: make soak")
+    with serving(folder, "--demo") as (process, port):
+        said = await asyncio.to_thread(said_until, process, "events that a receiver gets")
+        assert "making up 200 stores" in said
+        assert f"http://127.0.0.1:{port}/sign-in/" in said
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(HANG_S) == 0
+
+
+def test_the_demo_needs_a_file(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PRICEBOOK_STORE", "memory://")
+    said = run("serve", "--demo", "--port", str(free_port()), code=1)
+    assert said == ("pricebook: PRICEBOOK_STORE: the demo is kept in a file: use one such as sqlite:///pricebook-demo.db\n")
 
 
 def test_an_address_that_is_taken_is_one_line(run: Run) -> None:

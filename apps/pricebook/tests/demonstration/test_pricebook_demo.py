@@ -19,7 +19,7 @@ from pricebook.access.caller import Caller
 from pricebook.app import Pricebook, Settings, open_pricebook
 from pricebook.demo import DEMO_PERSON, Demo, open_demo
 from pricebook.demo.event_inbox import EventInbox
-from pricebook.demo.made_changes import AUTUMN, CATALOGUE, DOUBTFUL, MISTAKE, SOON, TONIGHT, UPLOAD_TITLE, WAITING
+from pricebook.demo.made_changes import AUTUMN, CATALOGUE, CONFLICTING, DOUBTFUL, MISTAKE, SOON, TONIGHT, UPLOAD_TITLE, WAITING
 from pricebook.demo.staff import APPROVER
 from pricebook.demo.time_lapse import TimeLapse
 from pricebook.editions.pages import PageArgs
@@ -111,7 +111,7 @@ async def started(path: Path, clock: ManualClock, said: list[str]) -> AsyncItera
 async def test_it_has_change_sets_in_every_state_that_lasts(start: Start) -> None:
     async with start(THURSDAY) as here:
         found = await here.open_sets()
-        assert Counter(each.state for each in found) == {"approved": len(SOON) + 1, "submitted": 2, "draft": 2}
+        assert Counter(each.state for each in found) == {"approved": len(SOON) + 1, "submitted": 3, "draft": 2}
         decided = await here.decided_sets()
         assert {each.title: each.state for each in decided if each.state not in ("approved", "submitted")} == {
             AUTUMN.title: "settled",
@@ -120,6 +120,8 @@ async def test_it_has_change_sets_in_every_state_that_lasts(start: Start) -> Non
         }
         assert [each.title for each in found if each.day is not MISSING and each.state == "approved"] == [TONIGHT.title]
         assert await here.book.settling.overdue() == 0
+        (tonight,) = [each for each in found if each.title == TONIGHT.title]
+        assert THURSDAY < tonight.first_at <= tonight.last_at < THURSDAY + timedelta(hours=26)  # type: ignore[operator]
 
 
 async def test_changes_are_due_within_minutes_and_happen_and_a_receiver_shows_their_events(start: Start) -> None:
@@ -149,6 +151,8 @@ async def test_what_waits_for_approval_has_a_report_with_and_without_findings(st
         assert (fine.can_approve, fine.findings, fine.lines) == (True, [], len(WAITING.stores) * len(WAITING.products))
         doubtful = await here.book.change_sets.report(caller, waiting[DOUBTFUL.title].id)
         assert {finding.code for finding in doubtful.findings} == {"large_change", "unknown_product", "unchanged"}
+        conflicting = await here.book.change_sets.report(caller, waiting[CONFLICTING.title].id)
+        assert ({finding.code for finding in conflicting.findings}, conflicting.can_approve) == ({"conflict"}, False)
         found = waiting[WAITING.title]
         assert (await here.book.change_sets.approve(caller, found.id, rev=found.rev)).state in ("approving", "approved")
 
@@ -174,7 +178,7 @@ async def test_the_receiver_takes_nothing_that_is_not_signed_and_is_for_this_mac
 
 async def test_a_restart_goes_on_with_what_is_there_and_adds_what_is_due_soon(start: Start) -> None:
     async with start(THURSDAY + timedelta(minutes=1)) as here:
-        assert len(await here.open_sets()) == len(SOON) + 5  # those of the first start are still to come
+        assert len(await here.open_sets()) == len(SOON) + 6  # those of the first start are still to come
     later = THURSDAY + timedelta(days=2)
     async with start(later) as here:
         approved = [each for each in await here.open_sets() if each.state == "approved"]

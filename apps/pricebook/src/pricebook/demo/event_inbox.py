@@ -22,7 +22,8 @@ LOCAL_HOSTS = (HOST, "localhost")
 PATH = "/events"
 KEPT = 500
 
-_PAGE = """<!doctype html><html lang="en"><meta charset="utf-8"><title>Events</title><meta http-equiv="refresh" content="5">
+_PAGE = """<!doctype html><html lang="en"><meta charset="utf-8"><title>Events</title>
+<link rel="icon" href="data:,"><meta http-equiv="refresh" content="5">
 <style>body{{font:15px/1.5 system-ui;margin:2rem auto;max-width:60rem;padding:0 1rem}}td{{padding:.15rem 1.2rem .15rem 0}}</style>
 <h1>Events that a receiver got</h1><p>{summary}</p><table>{rows}</table></html>"""
 

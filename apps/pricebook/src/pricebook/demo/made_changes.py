@@ -71,6 +71,13 @@ TONIGHT = MadeChange(
     products=range(10, 13),
     percent=103,
 )
+CONFLICTING = MadeChange(
+    title="Rounded prices",
+    reason="Somebody else thinks of the same products.",
+    stores=range(120, 124),
+    products=(10, 11),
+    percent=105,
+)
 SOON = (
     MadeChange(
         title="Bread is cheaper after five",

@@ -6,14 +6,17 @@ Everything is done through the services of pricebook, with the clock moved.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterable
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
 from zoneinfo import ZoneInfo
+
+from msgspec.structs import replace
 
 from pricebook.app import Pricebook
 from pricebook.change_sets import Line, NewChangeSet
 from pricebook.demo.made_changes import (
     AUTUMN,
     CATALOGUE,
+    CONFLICTING,
     DOUBTFUL,
     DRAFT,
     MISTAKE,
@@ -50,7 +53,10 @@ class Past:
         await self._take_back(mistake)
         await self._lapse.until(until)
         tomorrow = (until.astimezone(ZoneInfo(self._zone)) + timedelta(days=1)).date()
-        await approved(book, TONIGHT, TONIGHT.lines(), day=tomorrow)
+        tonight = before_midnight(TONIGHT, until, tomorrow)
+        await approved(book, tonight, tonight.lines(), day=tomorrow)
+        conflicting = before_midnight(CONFLICTING, until, tomorrow)
+        await submitted(book, conflicting, conflicting.lines(), day=tomorrow)
         await submitted(book, DOUBTFUL, doubtful_lines(), day=tomorrow + timedelta(days=2))
         await submitted(book, WAITING, WAITING.lines(), day=tomorrow + timedelta(days=1), until_day=tomorrow + timedelta(days=8))
         await drafted(book, DRAFT, DRAFT.lines(), day=tomorrow + timedelta(days=11))
@@ -70,6 +76,12 @@ class Past:
 
         editor = await caller_of(self._book, EDITOR)
         await self._book.bulk.start(editor, BulkOptions(format="csv", title=UPLOAD_TITLE), pieces())
+
+
+def before_midnight(made: MadeChange, now: datetime, day: date) -> MadeChange:
+    """Return a change for those of its stores where a day has not begun."""
+    zones = [store.tz for store in CATALOGUE.stores()]
+    return replace(made, stores=[n for n in made.stores if now.astimezone(ZoneInfo(zones[n])).date() < day])
 
 
 async def drafted(book: Pricebook, made: MadeChange, lines: Iterable[Line], **when: object) -> ChangeSet:
