@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from itertools import groupby
 from typing import NamedTuple
 
 from pricebook.model import AuditEntry
@@ -36,7 +35,7 @@ _CHANGES = {"cancel": "cancelled it", "settle": "settled in all stores"}
 
 
 class News(NamedTuple):
-    """What was done, `times` times in a row: to a change set, or in so many stores. `last` is the latest of the entries."""
+    """What was done, so many `times`: to a change set, or in so many stores. `last` is the latest of the entries."""
 
     last: AuditEntry
     times: int
@@ -49,9 +48,10 @@ def what_of(entry: AuditEntry) -> str:
 
 
 def news_of(entries: Iterable[AuditEntry]) -> list[News]:
-    """Return entries that follow each other and say the same as one."""
-    found = []
-    for _, same in groupby(entries, lambda each: (each.action, each.change_set, each.actor, bool(each.store), each.reason)):
-        alike = list(same)
-        found.append(News(alike[0], len(alike)))
-    return found
+    """Return entries that say the same, of a change set or of many stores, as one: in the order of the latest of each."""
+    found: dict[object, News] = {}
+    for each in entries:
+        same = (each.action, each.change_set, each.actor, bool(each.store), each.reason)
+        known = found.get(same)
+        found[same] = News(each, 1) if known is None else known._replace(times=known.times + 1)
+    return list(found.values())

@@ -7,19 +7,19 @@ from typing import Any
 
 from litestar import Response, get, post
 
-from pricebook.errors import NotAllowed, PricebookError
+from pricebook.access.caller import Caller
+from pricebook.errors import LacksRole, NotAllowed
 from pricebook.model import ChangeSet
 from pricebook.pages.change_set_form import FIELDS, FormValues, empty_values, read_change, read_values, values_of
 from pricebook.pages.change_set_lines import FIELDS as LINE_FIELDS
 from pricebook.pages.change_set_lines import lines_of, read_keys, read_line
 from pricebook.pages.change_set_view import change_set_page
 from pricebook.pages.environment import in_path, sentence_case
-from pricebook.pages.form_errors import FieldErrors, errors_of
+from pricebook.pages.form_errors import FORM_ERRORS, FieldErrors, errors_of
 from pricebook.pages.rendering import clock_of, page, read_form, redirect, state_of
 from pricebook.pages.requests import asked, caller_of, page_args, part, with_parameters
 from pricebook.web.context import HttpRequest, book_of
 from pricebook.web.request_ids import request_id_of
-from tickler.errors import InvalidInput
 from tickler.web import Refused
 
 LISTED = 100
@@ -51,17 +51,18 @@ async def change_sets(request: HttpRequest) -> Response[str]:
 
 @get("/new-change-set")
 async def new_change_set(request: HttpRequest) -> Response[str]:
-    caller_of(request).require("edit")
+    _editor(request)
     return await _form(request, empty_values(clock_of(request)))
 
 
 @post("/new-change-set", status_code=200)
 async def create(request: HttpRequest) -> Response[Any]:
+    caller = _editor(request)
     values = read_values(await read_form(request))
     try:
         new = read_change(values, clock_of(request))
-        made = await book_of(request).change_sets.create(caller_of(request), new, request=request_id_of(request.scope))
-    except (PricebookError, InvalidInput) as error:
+        made = await book_of(request).change_sets.create(caller, new, request=request_id_of(request.scope))
+    except FORM_ERRORS as error:
         return await _form(request, values, errors_of(error, FIELDS))
     return redirect(_path(made.id), "created")
 
@@ -73,21 +74,20 @@ async def change_set(request: HttpRequest) -> Response[str]:
 
 @get("/change-sets/{id:str}/edit")
 async def edit_form(request: HttpRequest) -> Response[str]:
-    caller = caller_of(request)
-    caller.require("edit")
+    caller = _editor(request)
     found = await book_of(request).change_sets.get(caller, part(request, "id"))
     return await _form(request, values_of(found, clock_of(request)), found=found)
 
 
 @post("/change-sets/{id:str}/edit", status_code=200)
 async def edit(request: HttpRequest) -> Response[Any]:
-    book, caller, id = book_of(request), caller_of(request), part(request, "id")
+    book, caller, id = book_of(request), _editor(request), part(request, "id")
     fields = await read_form(request)
     values = read_values(fields)
     try:
         new = read_change(values, clock_of(request))
         await book.change_sets.edit(caller, id, new, rev=_rev(fields), request=request_id_of(request.scope))
-    except (PricebookError, InvalidInput) as error:
+    except FORM_ERRORS as error:
         found = await book.change_sets.get(caller, id)
         return await _form(request, values, errors_of(error, FIELDS), found=found)
     return redirect(_path(id), "saved")
@@ -95,13 +95,12 @@ async def edit(request: HttpRequest) -> Response[Any]:
 
 @post("/change-sets/{id:str}/lines", status_code=200)
 async def add_lines(request: HttpRequest) -> Response[Any]:
-    book, caller, id = book_of(request), caller_of(request), part(request, "id")
+    book, caller, id = book_of(request), _editor(request), part(request, "id")
     values = read_line(await read_form(request))
     try:
-        caller.require("edit")
         lines = await lines_of(caller, book.stores, values)
         await book.change_sets.put_lines(caller, id, lines, request=request_id_of(request.scope))
-    except (PricebookError, InvalidInput) as error:
+    except FORM_ERRORS as error:
         return await change_set_page(request, id, 422, values=values, errors=errors_of(error, LINE_FIELDS))
     return redirect(f"{_path(id)}#lines", "added")
 
@@ -125,6 +124,8 @@ async def decide(request: HttpRequest) -> Response[Any]:
     decision, notice = DECISIONS[name]
     try:
         decided = await decision(request, id, fields)
+    except LacksRole:
+        raise
     except NotAllowed as error:
         return await change_set_page(request, id, 409, problem=sentence_case(str(error)))
     return redirect(_path(decided.id), notice)
@@ -165,6 +166,12 @@ DECISIONS: Mapping[str, tuple[Decision, str]] = {
 }
 
 HANDLERS = [change_sets, new_change_set, create, change_set, edit_form, edit, add_lines, remove_lines, decide]
+
+
+def _editor(request: HttpRequest) -> Caller:
+    caller = caller_of(request)
+    caller.require("edit")
+    return caller
 
 
 async def _form(

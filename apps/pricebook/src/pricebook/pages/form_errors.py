@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Collection
 
-from pricebook.errors import InvalidField, PricebookError
+from pricebook.errors import InvalidField, NotAllowed, PricebookError
 from pricebook.pages.environment import sentence_case
 from tickler.errors import InvalidInput
 
 FORM = "form"  # where errors of no field are shown
+FORM_ERRORS = (InvalidField, NotAllowed, InvalidInput)  # that a form shows; roles are checked before
 
 FieldErrors = dict[str, str]
 

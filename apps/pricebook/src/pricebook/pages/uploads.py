@@ -7,23 +7,23 @@ from typing import Any
 
 from litestar import Response, get, post
 
-from pricebook.errors import InvalidField, PricebookError
+from pricebook.errors import InvalidField
 from pricebook.model import BulkOptions
 from pricebook.pages.change_set_form import DAY, INSTANT
 from pricebook.pages.clock import PageClock
 from pricebook.pages.environment import in_path
-from pricebook.pages.form_errors import errors_of
+from pricebook.pages.form_errors import FORM_ERRORS, errors_of
 from pricebook.pages.rendering import clock_of, page, read_form, redirect
 from pricebook.pages.requests import asked, caller_of, page_args, part, with_parameters
 from pricebook.web.context import HttpRequest, book_of, web_of
 from pricebook.web.request_ids import request_id_of
-from tickler.errors import InvalidInput
 from tickler.web import Refused
 
 LISTED = 50
 FAILURES = 100
 FORM_TOKEN = "x-form-token"  # noqa: S105  # header of the script that sends a file
 FIELDS = ("title", "begins", "day", "at", "currency", "format", "text")
+FILES = "/uploads/file"  # its bodies may be of any length
 PASTED = "/uploads/pasted"
 
 
@@ -32,7 +32,7 @@ async def uploads(request: HttpRequest) -> Response[str]:
     return await _uploads_page(request)
 
 
-@post("/uploads", status_code=201)
+@post(FILES, status_code=201)
 async def upload(request: HttpRequest) -> Response[Any]:
     """Take a file as it comes, from the script of the page. Its options are in the address."""
     web = web_of(request)
@@ -47,6 +47,7 @@ async def upload(request: HttpRequest) -> Response[Any]:
 @post(PASTED, status_code=200)
 async def pasted(request: HttpRequest) -> Response[Any]:
     """Take lines that somebody has pasted: the way without JavaScript."""
+    caller_of(request).require("edit")
     fields = await read_form(request)
 
     async def source() -> AsyncIterator[bytes]:
@@ -57,7 +58,7 @@ async def pasted(request: HttpRequest) -> Response[Any]:
             raise InvalidField("text", "is empty: paste lines, the names of the columns first")
         options = read_options(fields, clock_of(request))
         job = await book_of(request).bulk.start(caller_of(request), options, source(), request=request_id_of(request.scope))
-    except (PricebookError, InvalidInput) as error:
+    except FORM_ERRORS as error:
         return await _uploads_page(request, 422, fields=fields, errors=errors_of(error, FIELDS))
     return redirect(f"/uploads/{in_path(job.id)}", "uploaded")
 

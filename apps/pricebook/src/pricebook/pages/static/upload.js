@@ -30,7 +30,7 @@ function start() {
     if (!["form_token", "text"].includes(name) && typeof value === "string") fields.set(name, value);
   }
   const request = new XMLHttpRequest(); // unlike fetch, it says how much is sent
-  request.open("POST", `/uploads?${fields}`);
+  request.open("POST", `/uploads/file?${fields}`);
   request.responseType = "json";
   request.setRequestHeader("x-form-token", form.elements.form_token.value);
   request.setRequestHeader("content-type", "application/octet-stream");
