@@ -192,10 +192,7 @@ async def test_the_end_of_an_edition_that_was_taken_back_is_not_told(book: Settl
     assert [event["takesBack"] for event in receiver.events if event["type"] == "prices.approved.v1"] == [None, 1]
 
 
-async def test_two_processes_that_tell_of_the_same_thing_tell_it_once(
-    book_anywhere: SettledBook, receiver: EventReceiver
-) -> None:
-    book = book_anywhere
+async def test_two_processes_that_tell_of_the_same_thing_tell_it_once(book: SettledBook, receiver: EventReceiver) -> None:
     await book.change(AFTER)
     book.pass_()
     await asyncio.gather(*(book.settling.settle("1") for _ in range(3)), return_exceptions=True)
