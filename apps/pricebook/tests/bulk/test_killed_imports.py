@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from killed_import import IMPORTED_AT, SCENARIOS, go_on, opened_at
 
 from imports import Imports
+from killed_import import IMPORTED_AT, SCENARIOS, go_on, opened_at
 from pricebook.model import BulkJob, ChangeLine, ChangeSet, ChangeStore
 from tickler import ManualClock
 

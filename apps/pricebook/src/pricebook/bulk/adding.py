@@ -61,7 +61,8 @@ class Adding:
             await attempt.refuse(refusals)
             changes, counts = await self._comparing.compare(job, lines)
             collected.add(changes, counts, batch.end)
-            if batch.end.line - attempt.job.added >= self._limits.added or attempt.is_over:
+            new = batch.end.line - attempt.job.added
+            if new >= self._limits.added or (new and attempt.is_over):
                 await self._put(attempt, collected)
                 collected = _Collected(batch.end)
                 attempt.check_time()

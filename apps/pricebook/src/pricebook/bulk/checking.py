@@ -33,7 +33,8 @@ class Checking:
             refused += await self._check(attempt, batch, run)
             self._check_number(attempt.job.counts.failed + refused)
             end = batch.end
-            if end.line - attempt.job.checked >= self._limits.checkpoint or attempt.is_over:
+            new = end.line - attempt.job.checked
+            if new >= self._limits.checkpoint or (new and attempt.is_over):
                 await self._checkpoint(attempt, end, run, refused)
                 run, refused, is_whole_file = Run(job.upload.lines), 0, False
                 attempt.check_time()
