@@ -72,8 +72,7 @@ async def test_a_job_is_done_in_slices_and_tells_how_far_it_is(opened: Pricebook
     while True:
         try:
             await imports.jobs.work(job.id)
-        except RetryLater as later:
-            assert later.reason == "there is more to do"
+        except RetryLater:
             found = await imports.get(job.id)
             seen.append((found.state, found.checked, found.added, found.counts.changes))
         else:
