@@ -12,6 +12,10 @@ import aiohttp
 import pytest
 
 from pricebook.app import Pricebook, Settings, open_pricebook
+from pricebook.app.handlers import begin_sweeps, sweep
+from pricebook.editions.staging import Staged
+from pricebook.identifiers import SWEEP_OWNER
+from pricebook.money import Money
 from pricebook.serving import listen, serve
 from tickler import PythonTarget
 
@@ -55,6 +59,30 @@ async def test_a_signal_lets_what_is_being_done_end(book: Pricebook) -> None:
             go_on.set()
             await serving
     assert done.is_set()
+
+
+async def test_it_follows_what_is_written_and_sweeps(book: Pricebook) -> None:
+    await book.switch.open_store("1")
+    with closing(listen("127.0.0.1", 0)) as listening:
+        serving = asyncio.create_task(serve(book, listening, works=True))
+        async with asyncio.timeout(HANG_S):
+            number = await book.switch.open_edition("1")
+            await book.switch.stage("1", number, [Staged("ALL", "Base", "TEA", Money(250, "EUR"))])
+            await book.switch.seal("1", number)
+            while not (await book.t.schedules.list(owner="store/1")).items:
+                await asyncio.sleep(0.01)
+            assert await book.t.schedules.get(SWEEP_OWNER, "sweep") is not None
+            signal.raise_signal(signal.SIGTERM)
+            await serving
+
+
+async def test_a_sweep_finds_nothing_where_nothing_was_lost(book: Pricebook) -> None:
+    await begin_sweeps(book)
+    await begin_sweeps(book)
+    assert len((await book.t.schedules.list(owner=SWEEP_OWNER)).items) == 1
+    await book.t.trigger(SWEEP_OWNER, "sweep")
+    assert (await book.t.tick()).delivered == 1
+    assert await sweep(book) == "began again: 0 stores, 0 change sets, 0 imports"
 
 
 async def test_a_worker_that_fails_ends_it_with_its_error(book: Pricebook) -> None:

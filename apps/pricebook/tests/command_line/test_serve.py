@@ -70,8 +70,9 @@ async def test_the_demo_prints_a_link_and_what_to_look_at(folder: Path, soak: bo
     if not soak:
         pytest.skip("it makes up days of changes: make soak")
     with serving(folder, "--demo") as (process, port):
-        said = await asyncio.to_thread(said_until, process, "events that a receiver gets")
+        said = await asyncio.to_thread(said_until, process, "INFO working as")
         assert "making up 200 stores" in said
+        assert "events that a receiver gets" in said
         assert f"http://127.0.0.1:{port}/sign-in/" in said
         process.send_signal(signal.SIGTERM)
         assert process.wait(HANG_S) == 0
