@@ -103,8 +103,10 @@ class HttpLoad:
             raise Failed(answer[:600].decode(errors="replace"))
         return answer
 
-    async def at_rate(self, requests: Iterator[bytes], per_second: float, seconds: float) -> Latencies:
-        """Send requests evenly spaced, whatever becomes of those before. Returns the latency of each."""
+    async def at_rate(
+        self, requests: Iterator[bytes], per_second: float, seconds: float, ended: asyncio.Event | None = None
+    ) -> Latencies:
+        """Send requests evenly spaced, until `ended`, whatever becomes of those before. Returns the latency of each."""
         latencies: list[float] = []
         timeouts = 0
 
@@ -122,6 +124,8 @@ class HttpLoad:
         for number in range(max(int(per_second * seconds), 1)):
             intended = started + number / per_second
             await _until(intended)
+            if ended is not None and ended.is_set():
+                break
             task = asyncio.create_task(one(next(requests), intended))
             running.add(task)
             for done in [each for each in running if each.done()]:

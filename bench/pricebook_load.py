@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Iterator
+from contextlib import closing
 
 import asyncpg
 
@@ -134,6 +135,6 @@ async def copy_postgres(catalogue: MadeCatalogue, raw: asyncpg.Connection) -> No
 
 def _some_rows(path: str) -> list[tuple[object, ...]]:
     columns = ", ".join(Layout(pricebook, DIALECT).columns)
-    with sqlite3.connect(path) as raw:
+    with closing(sqlite3.connect(path)) as raw:
         text = f"SELECT {columns} FROM pricebook WHERE entity = 'Price' ORDER BY pk, sk LIMIT {COMPARED}"
         return raw.execute(text).fetchall()

@@ -11,14 +11,19 @@ import sys
 import threading
 import time
 from collections.abc import Awaitable, Callable
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import uvicorn
 import uvloop
+from msgspec.structs import replace
 
-from pricebook.app import Settings, open_pricebook
+from pricebook.app import Pricebook, Settings, open_pricebook
+from pricebook.editions.timing import Timing
 from pricebook.serving import listen, serve, working
+from pricebook.settling import Settling, SettlingOptions
+from pricebook_store import SIZES, size
 from tickler.cli.gc_tuning import tune_gc
 
 HOST = "127.0.0.1"
@@ -56,9 +61,18 @@ async def bare(path: str) -> None:
 
 
 async def worker(url: str) -> None:
-    async with open_pricebook(Settings(store=url)) as book, working(book):
-        _begin(0)
-        await asyncio.get_running_loop().create_future()
+    async with open_pricebook(Settings(store=url)) as opened:
+        book = opened if size() == SIZES["full"] else _quick(opened)
+        async with working(book):
+            _begin(0)
+            await asyncio.get_running_loop().create_future()
+
+
+def _quick(book: Pricebook) -> Pricebook:
+    """Return a pricebook that does not let stores wait, where little is measured."""
+    timing = Timing(buffer=timedelta(seconds=size().buffer_s))
+    options = SettlingOptions(timing=timing, spread=timedelta(seconds=size().spread_s))
+    return replace(book, settling=Settling(book.t, book.db, book.settling._stores, options))
 
 
 def _begin(port: int) -> None:

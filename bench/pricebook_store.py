@@ -9,7 +9,7 @@ import os
 import sqlite3
 import time
 from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
@@ -42,6 +42,8 @@ class Size(Struct, frozen=True, kw_only=True):
     switched: int  # stores that become effective at once
     switched_products: int
     staged: int  # products of one change set
+    buffer_s: float  # within which an instant is too near to have a schedule of its own: 60 in production
+    spread_s: float  # over which stores are settled that change at once: 20 in production
 
     @property
     def prices(self) -> int:
@@ -51,13 +53,15 @@ class Size(Struct, frozen=True, kw_only=True):
 SIZES = {
     "full": Size(
         stores=8_000, products=500, few=80, pending=400, measured_s=30, pages=10_000, switched=1_000, switched_products=50,
-        staged=500,
+        staged=500, buffer_s=60, spread_s=20,
     ),
     "small": Size(
-        stores=400, products=100, few=80, pending=40, measured_s=5, pages=1_500, switched=60, switched_products=20, staged=100
+        stores=400, products=100, few=80, pending=40, measured_s=5, pages=1_500, switched=60, switched_products=20, staged=100,
+        buffer_s=2, spread_s=2,
     ),
     "tiny": Size(
-        stores=80, products=70, few=70, pending=10, measured_s=0.5, pages=60, switched=5, switched_products=5, staged=20
+        stores=80, products=70, few=70, pending=10, measured_s=0.5, pages=60, switched=5, switched_products=5, staged=20,
+        buffer_s=0.5, spread_s=0.5,
     ),
 }  # fmt: skip
 
@@ -98,7 +102,7 @@ async def load_sqlite(stores: int) -> Took:
     loading.unlink(missing_ok=True)
     async with pricebook.connect(f"sqlite:///{loading}") as db:
         took = await timed(lambda: _load(db, stores, f"SQLite, {stores:,} stores"))
-    with sqlite3.connect(loading) as raw:  # what is analyzed once is not during a measurement
+    with closing(sqlite3.connect(loading)) as raw:
         raw.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     loading.rename(path)
     return took

@@ -38,6 +38,8 @@ BENCHMARKS = [
     "slothpost_tick",
     "pricebook_load",
     "pricebook_queries",
+    "pricebook_switch",
+    "pricebook_dynamodb",
     "pricebook_graphql",
 ]
 
