@@ -16,7 +16,7 @@
 
   // The document.
   if (!document.documentElement.lang) faults.push("the page does not say its language");
-  if (!/\S.* · (Tickler|Slothpost)$/.test(document.title)) faults.push(`the title is ${JSON.stringify(document.title)}`);
+  if (!/\S.* · (Tickler|Slothpost|Pricebook)$/.test(document.title)) faults.push(`the title is ${JSON.stringify(document.title)}`);
   for (const [name, number] of [["h1", 1], ["main", 1], ["body > header", 1], ["body > footer", 1]]) {
     if (shown(name).length !== number) faults.push(`${shown(name).length} times ${name}`);
   }
