@@ -15,7 +15,7 @@ from pricebook.errors import InvalidField
 
 
 class CsvWriter:
-    kind = "text/csv; charset=utf-8"
+    kind = "text/csv"
 
     def __init__(self, delimiter: str = ",") -> None:
         if delimiter not in DELIMITERS:

@@ -114,6 +114,9 @@ async def _finish(book: Pricebook, id: str, on_progress: OnProgress) -> None:
                 worker.result()  # raises what has stopped it
             await asyncio.wait([worker], timeout=LOOKED_EACH_S)
         _show(found, on_progress)
+    except asyncio.CancelledError:
+        typer.echo(f"interrupted: `pricebook job {id}` goes on, and so does a server", err=True)
+        raise
     finally:
         worker.cancel()
         with suppress(asyncio.CancelledError):

@@ -113,7 +113,7 @@ async def failures(request: HttpRequest) -> Response[bytes] | Stream:
     bulk, caller, id = book_of(request).bulk, caller_of_request(request), _id(request)
     if one(options, "format") == "csv":
         found = await bulk.all_failures(caller, id)
-        return Stream(csv_of_failures(found), media_type="text/csv; charset=utf-8", headers=_attachment(f"failures-{id}.csv"))
+        return Stream(csv_of_failures(found), media_type="text/csv", headers=_attachment(f"failures-{id}.csv"))
     if one(options, "format") not in ("", "json"):
         raise InvalidField("format", "use json or csv")
     page = await bulk.failures(caller, id, _page(options))
