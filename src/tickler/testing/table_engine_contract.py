@@ -86,6 +86,17 @@ class TableEngineContract(TableFixtures):
             assert await then.count(Order.pending()) == 4
         assert numbers((await db.query(Order.pending(), first=9)).items) == [2, 3, 9]
 
+    async def test_each_snapshot_sees_the_state_when_it_begins(self, db: OpenTable) -> None:
+        if not self.has_snapshots:
+            pytest.skip("this engine has no snapshots")
+        for size in range(1, 4):
+            await db.put(order(size))
+            async with db.snapshot() as then, db.snapshot() as beside:
+                await db.put(order(10 + size))
+                for reads in (then, beside):
+                    found = await reads.get_many([order(n).key for n in (size, 10 + size)])
+                    assert found == [order(size), None]
+
     async def test_an_error_inside_a_snapshot_is_the_callers_own(self, db: OpenTable) -> None:
         if not self.has_snapshots:
             pytest.skip("this engine has no snapshots")

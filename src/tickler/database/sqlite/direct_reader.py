@@ -38,6 +38,16 @@ class DirectReader:
         await self.read(lambda database: database.execute("BEGIN"))
         await self.read(lambda database: database.execute("SELECT 1 FROM sqlite_master").fetchone())
 
+    def end(self) -> bool:
+        """End what `begin` began. Returns whether it can be begun again."""
+        if self._database is None:
+            return False
+        try:
+            self._database.rollback()
+        except sqlite3.Error:
+            return False
+        return True
+
     @property
     def in_snapshot(self) -> bool:
         return self._database is not None and self._database.in_transaction

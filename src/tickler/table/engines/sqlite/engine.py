@@ -38,6 +38,7 @@ Part = Callable[[sqlite3.Connection], None]  # of a unit of work
 WRITTEN_AT_A_TIME = 1_000
 ROWS_AT_A_TIME = 25  # in one statement
 READ_AT_A_TIME = 500
+MAX_IDLE = 8  # connections that are kept for snapshots
 
 
 def _finished(text: str) -> str:
@@ -102,6 +103,8 @@ class SqliteEngine(SqliteReader):
         self._connection = self.database = connection
         self._owned = owned
         self._direct = DirectReader(connection)
+        self._idle: list[DirectReader] = []  # of snapshots that have ended: to open one takes as long as thirty reads
+        self._is_open = False
         self.metadata = SqliteMetadata(connection, METADATA, table.name)
         read: Read = connection.read if connection.path == ":memory:" else self._direct.read
         super().__init__(table, Layout(table, DIALECT), read)
@@ -124,10 +127,14 @@ class SqliteEngine(SqliteReader):
         except BaseException:
             await self.close()
             raise
+        self._is_open = True
         return lacking
 
     async def close(self) -> None:
-        self._direct.close()
+        self._is_open = False
+        for direct in (self._direct, *self._idle):
+            direct.close()
+        self._idle.clear()
         if self._owned:
             await self._connection.close()
 
@@ -166,12 +173,15 @@ class SqliteEngine(SqliteReader):
     async def snapshot(self) -> AsyncIterator[Reader]:
         if self._connection.path == ":memory:":
             raise InvalidInput("a database in memory has no snapshots: use a file, as in sqlite:///app.db")
-        direct = DirectReader(self._connection)
+        direct = self._idle.pop() if self._idle else DirectReader(self._connection)
         try:
             await direct.begin()
             yield SqliteReader(self._table, self._layout, direct.read)
         finally:
-            direct.close()
+            if direct.end() and self._is_open and len(self._idle) < MAX_IDLE:
+                self._idle.append(direct)
+            else:
+                direct.close()
 
     async def has_more_than(self, items: int) -> bool:
         statement = self._layout.larger_than(items)
