@@ -124,7 +124,7 @@ async def test_what_the_server_refuses_of_an_upload_is_said_on_the_page(served: 
     ada = await visit(size=DESK)
     await ada.open("/uploads")
     ada.refusals.add(422)
-    await ada.page.set_input_files("#file", {"name": "x.csv", "mimeType": "text/csv", "buffer": b"x"})  # type: ignore[arg-type]
+    await ada.page.set_input_files("#file", {"name": "x.csv", "mimeType": "text/csv", "buffer": b"x"})
     await ada.fill(currency="E")
     await ada.page.get_by_role("button", name="Upload", exact=True).click()
     await ada.sees("is not a currency code")
