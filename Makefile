@@ -99,4 +99,4 @@ mutants: $(READY) ## Break stores and tables on purpose and see a named test fai
 	$(BIN)/python tests/mutants.py
 
 clean: ## Remove what the other targets made
-	rm -rf demo.db demo.db-wal demo.db-shm slothpost-demo.db* pricebook-demo.db* $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache dist
+	rm -rf demo.db demo.db-wal demo.db-shm slothpost-demo.db* pricebook-demo.* $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache dist
