@@ -58,6 +58,8 @@ def now_of(request: HttpRequest) -> datetime:
     return book_of(request).now()
 
 
-def graphql_context(request: HttpRequest) -> RequestContext:
+def graphql_context(scope: Mapping[str, Any]) -> RequestContext:
     """Return what the resolvers of a request share."""
-    return RequestContext(book_of(request), caller_of_request(request), now_of(request), request=request_id_of(request.scope))
+    shared = context_in(scope)
+    caller = caller_of(shared.web.visitor(scope))
+    return RequestContext(shared.book, caller, shared.book.now(), request=request_id_of(scope))
