@@ -6,7 +6,10 @@ from datetime import UTC, date, datetime, timedelta
 
 import pytest
 
-from price_site import PageAnswer, PageReader, PriceSite
+from price_site import EDI, PageAnswer, PageReader, PriceSite
+from pricebook.change_sets import Line
+from pricebook.model import PriceKey
+from pricebook.money import Money
 from pricebook.pages import change_set_view
 
 FIFTH = datetime(2026, 3, 5, tzinfo=UTC)
@@ -121,6 +124,20 @@ async def test_the_report_says_what_would_happen(site: PriceSite) -> None:
     assert "1 product is new in its store" in page.text
     assert "1 price stays as it is" in page.text
     assert page.row("TEA", "−70%") == "TEA 1 €1.00 €0.30 −70%"
+
+
+async def test_moves_that_are_alike_in_several_stores_are_shown_as_one(site: PriceSite) -> None:
+    ada = await site.a_reader()
+    for store, tea in (("1", 100), ("2", 200), ("3", 100)):
+        await site.book.a_store(store, {"TEA": tea, "MILK": 100})
+    change = await site.a_change({"MILK": 150}, stores=("1",), day=date(2026, 3, 6))
+    lines = [
+        Line(PriceKey(store, "ALL", "Base", "TEA"), Money(minor, "EUR")) for store, minor in (("1", 50), ("2", 100), ("3", 50))
+    ]
+    await site.opened.change_sets.put_lines(EDI, change.id, lines)
+    page = await ada.get(f"/change-sets/{change.id}?report=1")
+    assert page.row("−50%") == "TEA 1 and 2 more €1.00 – €2.00 €0.50 – €1.00 −50%"
+    assert page.row("+50%") == "MILK 1 €1.00 €1.50 +50%"
 
 
 async def test_errors_of_the_report_are_shown_first(site: PriceSite) -> None:

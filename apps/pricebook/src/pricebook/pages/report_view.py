@@ -8,7 +8,8 @@ from typing import NamedTuple
 from pricebook.change_sets import Finding, Report, ReportLine
 from pricebook.change_sets.report_values import FindingCode
 from pricebook.model import PriceKey
-from pricebook.pages.amounts import count
+from pricebook.money import Money
+from pricebook.pages.amounts import count, money
 
 LARGEST = 20
 BAR = 200  # how wide the drawing of a move is
@@ -41,12 +42,25 @@ class FindingGroup(NamedTuple):
 
 
 class Bar(NamedTuple):
-    """A change as a bar that begins where nothing would change."""
+    """A change of a product, in one store or more alike, as a bar that begins where nothing would change."""
 
-    line: ReportLine
+    lines: list[ReportLine]
+    share: float
     x: float
     width: float
     kind: str
+
+    @property
+    def key(self) -> PriceKey:
+        return self.lines[0].key
+
+    @property
+    def before(self) -> str:
+        return _range([line.before for line in self.lines])
+
+    @property
+    def after(self) -> str:
+        return _range([line.after for line in self.lines])
 
 
 class Share(NamedTuple):
@@ -76,17 +90,22 @@ def groups_of(report: Report) -> list[FindingGroup]:
 
 
 def moves_of(report: Report) -> Moves:
-    """Return the largest moves. What is lowered lies to the left of what is raised."""
-    largest = [line for line in report.largest if line.share][:LARGEST]
-    down = max((-line.share for line in largest if line.share and line.share < 0), default=0.0)
-    up = max((line.share for line in largest if line.share and line.share > 0), default=0.0)
-    scale = BAR / (down + up) if largest else 0.0
-    zero = down * scale
+    """Return the largest moves, those of a product that are alike as one. What is lowered lies to the left of what is raised."""
+    alike: dict[object, list[ReportLine]] = {}
+    for line in report.largest:
+        if line.share:
+            key = (line.key.channel, line.key.type, line.key.product, line.key.combination, round(line.share, 2))
+            alike.setdefault(key, []).append(line)
+    largest = [(lines[0].share or 0.0, lines) for lines in alike.values()][:LARGEST]
+    down = max((-share for share, _ in largest), default=0.0)
+    up = max((share for share, _ in largest), default=0.0)
+    scale = BAR / (max(down, 0) + max(up, 0)) if largest else 0.0
+    zero = max(down, 0) * scale
     bars = []
-    for line in largest:
-        width = abs(line.share or 0.0) * scale
-        is_down = (line.share or 0.0) < 0
-        bars.append(Bar(line, round(zero - width if is_down else zero, 1), round(width, 1), "down" if is_down else "up"))
+    for share, lines in largest:
+        width = abs(share) * scale
+        x, kind = (zero - width, "down") if share < 0 else (zero, "up")
+        bars.append(Bar(lines, share, round(x, 1), round(width, 1), kind))
     return Moves(round(zero, 1), bars)
 
 
@@ -110,3 +129,11 @@ def _without_key(finding: Finding) -> FoundPrice:
     if finding.key is not None:
         words = words.removeprefix(f"store {finding.key.store}: ").removeprefix(str(finding.key)).strip()
     return FoundPrice(finding.key, words, finding.other)
+
+
+def _range(amounts: Sequence[Money | None]) -> str:
+    """Return the price, or the lowest and the highest if they are not the same."""
+    known = sorted((each for each in amounts if each is not None), key=lambda each: each.minor)
+    if not known or known[0] == known[-1]:
+        return money(known[0] if known else None)
+    return f"{money(known[0])} – {money(known[-1])}"
