@@ -152,6 +152,17 @@ async def test_a_moved_change_is_announced_again(book: SettledBook, receiver: Ev
     assert [event["effectiveFrom"] for event in receiver.events] == ["2026-03-02T00:00:00Z", "2026-03-03T00:00:00Z"]
 
 
+async def test_what_has_changed_since_it_was_read_is_not_told(book: SettledBook, receiver: EventReceiver) -> None:
+    """A process that was slow must not delete the notice of what has happened meanwhile."""
+    number = await book.change(AFTER, at=TOMORROW)
+    (read,) = await book.events.pending("1")
+    book.pass_()
+    await book.switch.move("1", number, LATER)
+    assert await book.events.send(read, await book.head()) == 0
+    await deliver(book)
+    assert [event["effectiveFrom"] for event in receiver.events] == ["2026-03-03T00:00:00Z"]
+
+
 async def test_each_end_of_values_is_told_at_its_instant(book: SettledBook, receiver: EventReceiver) -> None:
     number = await book.stage({"P1": 200}, until=TOMORROW)
     await book.stage_to("1", number, {"P2": 210}, until=LATER)

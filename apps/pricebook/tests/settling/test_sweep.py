@@ -33,7 +33,7 @@ async def test_a_change_whose_schedule_was_lost_is_found_and_settled(book_anywhe
     book = book_anywhere
     await book.a_store(prices=BEFORE)
     await book.change(AFTER, at=TOMORROW)
-    book.clock.set(TOMORROW + book.options.late_after - timedelta(milliseconds=1))
+    book.clock.set(TOMORROW + 2 * MINUTE - timedelta(milliseconds=1))
     assert await book.shown() == AFTER, "prices do not wait for schedules"
     assert (await book.settling.overdue(), await book.settling.sweep()) == (1, 1)  # what was approved is not announced yet
     book.pass_(timedelta(milliseconds=1))
@@ -44,6 +44,10 @@ async def test_a_change_whose_schedule_was_lost_is_found_and_settled(book_anywhe
     assert (await book.head()).editions == {}
     assert await book.settling.overdue() == 0
     assert await book.notices() == []
+
+
+def test_what_is_spread_is_late_only_after_that() -> None:
+    assert SettlingOptions(spread=timedelta(seconds=20)).late_after == timedelta(seconds=140)
 
 
 async def test_what_is_open_is_not_late(book: SettledBook) -> None:
