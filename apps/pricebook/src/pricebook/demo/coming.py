@@ -25,7 +25,8 @@ async def add_coming(book: Pricebook) -> int:
         return len(found)
     for made, minutes in zip(SOON, MINUTES, strict=True):
         at = (now + timedelta(minutes=minutes)).replace(second=0, microsecond=0)
-        await approved(book, made, made.lines(), at=at)
+        until_at = None if made.lasts is None else at + made.lasts
+        await approved(book, made, made.lines(), at=at, until_at=until_at)
     return len(SOON)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from datetime import timedelta
 
 from msgspec import Struct
 
@@ -15,13 +16,17 @@ CATALOGUE = MadeCatalogue(store_count=200, product_count=100, web_every=10)
 
 
 class MadeChange(Struct, frozen=True, kw_only=True):
-    """`stores` and `products` are numbers of the catalogue. Prices become `percent` of what they are in the catalogue."""
+    """`stores` and `products` are numbers of the catalogue. Prices become `percent` of what they are in the catalogue.
+
+    After `lasts`, the former ones count again.
+    """
 
     title: str
     reason: str
     stores: Sequence[int]
     products: Sequence[int]
     percent: int
+    lasts: timedelta | None = None
 
     def lines(self) -> Iterator[Line]:
         for store in self.stores:
@@ -85,11 +90,12 @@ SOON = (
         stores=range(14),
         products=range(60, 64),
         percent=50,
+        lasts=timedelta(minutes=40),
     ),
     MadeChange(
         title="Dairy follows the market",
         reason="Weekly adjustment.",
-        stores=range(30, 48),
+        stores=range(4, 22),
         products=range(64, 67),
         percent=102,
     ),
