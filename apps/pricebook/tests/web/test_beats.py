@@ -11,6 +11,10 @@ from litestar.types import ASGIApp
 from web.asking import ask
 
 from pricebook.app import Pricebook, Settings, open_pricebook
+from pricebook.editions.staging import Staged
+from pricebook.identifiers import SWEEP_OWNER
+from pricebook.model import Head
+from pricebook.money import Money
 from pricebook.web.app import create_app
 from tickler import ManualClock, PythonTarget
 from tickler.errors import StoreUnavailable
@@ -42,6 +46,23 @@ async def test_a_beat_does_what_is_due(book: Pricebook, app: ASGIApp, method: st
     answer = await ask(app, method, "/tick?budget_ms=5000", BEARER)
     assert (answer.status, json.loads(answer.body)["delivered"]) == (200, 1)
     assert done == [{"n": 1}]
+
+
+async def test_beats_alone_settle_what_counts_and_look_for_what_was_lost(
+    book: Pricebook, app: ASGIApp, clock: ManualClock
+) -> None:
+    await book.switch.open_store("1")
+    number = await book.switch.open_edition("1")
+    await book.switch.stage("1", number, [Staged("ALL", "Base", "TEA", Money(250, "EUR"))])
+    await book.switch.seal("1", number)
+    assert (await ask(app, "POST", "/tick", BEARER)).status == 200
+    assert [each.owner for each in (await book.t.schedules.list(owner="store/1")).items] == ["store/1"]
+    assert await book.t.schedules.get(SWEEP_OWNER, "sweep") is not None
+    clock.advance(120)
+    assert json.loads((await ask(app, "POST", "/tick", BEARER)).body)["delivered"] >= 2
+    head = await book.db.get(Head.key.id("1"))
+    assert head is not None
+    assert head.editions == {}, "it is settled"
 
 
 @pytest.mark.parametrize("given", ["", "Bearer", "Bearer wrong", f"Basic {SECRET}", SECRET, "Bearer é"])
