@@ -251,3 +251,20 @@ async def test_a_store_with_too_many_editions_refuses_the_approval(desk: ChangeD
     monkeypatch.undo()
     with pytest.raises(NotAllowed, match="you have submitted"):
         await desk.approve(found.id)
+
+
+async def test_a_set_is_settled_although_the_process_that_noted_its_last_store_was_killed(
+    desk: ChangeDesk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await desk.stores("1", prices={"P1": 100})
+    found = await desk.approved({"1": {"P1": 90}}, at=APRIL)
+
+    async def die(*_: Any) -> None:
+        raise RuntimeError("killed")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("pricebook.change_sets.finishing.Finishing.finish", die)
+        with pytest.raises(RuntimeError, match="killed"):
+            await desk.change_sets.store_settled(found.id, "1", 2)
+    await desk.change_sets.store_settled(found.id, "1", 2)  # it is told again
+    assert (await desk.get(found.id)).state == "settled"

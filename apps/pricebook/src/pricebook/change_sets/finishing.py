@@ -26,8 +26,12 @@ class Finishing:
         this_one = (ChangeStore.state == "sealed") & (ChangeStore.edition == edition)
         try:
             await self._db.update(ChangeStore.key.id(id, store), ChangeStore.state.set("settled"), when=this_one)
-        except (ConditionFailed, ItemNotFound):
+        except ItemNotFound:
             return
+        except ConditionFailed as error:
+            found = error.found
+            if not isinstance(found, ChangeStore) or found.state != "settled" or found.edition != edition:
+                return  # otherwise the process that noted it may have stopped then
         await self.finish(id)
 
     async def finish(self, id: str) -> bool:
