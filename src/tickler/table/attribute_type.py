@@ -54,6 +54,16 @@ def contains(kind: Any, wanted: Collection[type]) -> bool:
     return any(contains(each, wanted) for each in inner)
 
 
+def has_no_order(kind: Any) -> bool:
+    """Tell whether there may be sets or maps in values of a type, which are equal in whatever order they have their entries."""
+    kinds = [plain_type(each) for each in alternatives_of(kind)]
+    if any((get_origin(each) or each) in (set, frozenset, dict, object, Any) for each in kinds):
+        return True
+    inner = [argument for each in kinds if get_origin(each) is not Literal for argument in get_args(each)]
+    inner += [path.attribute.type for each in kinds for path in getattr(each, "__paths__", {}).values()]
+    return any(map(has_no_order, inner))
+
+
 def plain_type(kind: Any) -> Any:
     """Return the type behind a NewType, an Annotated, or an alias."""
     kind = _unaliased(kind)

@@ -16,6 +16,7 @@ from tickler.table.stored_value import find_problem, is_read_back
 if TYPE_CHECKING:
     from tickler.table.attribute import Path
 
+encode_in_order = msgspec.json.Encoder().encode  # of what has no more than one order
 _encode = msgspec.json.Encoder(order="deterministic").encode
 
 
