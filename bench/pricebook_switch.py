@@ -135,7 +135,7 @@ async def _many_stores(book: Pricebook, say: Callable[[str], None]) -> list[Resu
             raise RuntimeError(f"staging took too long: only {left:.0f} s are left before the stores change")
         say(f"readers, {RATE} times a second, before {chosen.switched:,} stores change")
         await load.at_rate(mixed(chosen.stores, tokens), RATE, min(2, left / 3))
-        before = await load.at_rate(mixed(chosen.stores, tokens), RATE, min(chosen.measured_s, left * 2 / 3))
+        before = await load.at_rate(mixed(chosen.stores, tokens), RATE, min(_before_s(), left * 2 / 3))
         await asyncio.sleep(max((change.at - _now()).total_seconds(), 0))
         say("readers meanwhile")
         worked = await worker.processor_s()
@@ -176,7 +176,7 @@ async def _prepared(book: Pricebook, stores: Sequence[str], say: Callable[[str],
     products = size().switched_products
     trial = await timed(lambda: _approved(book, stores[:TRIAL_STORES], products, timedelta(days=4)))
     staged_s = 1.5 * trial.wall_s * len(stores) / min(TRIAL_STORES, len(stores))
-    ready_s = START_S + staged_s + size().measured_s + size().buffer_s
+    ready_s = START_S + staged_s + _before_s() + size().buffer_s
     say(f"a change set of {len(stores):,} stores with {products} products each, which counts in {ready_s:.0f} s")
     change: list[Change] = []
 
@@ -243,6 +243,11 @@ async def _check(book: Pricebook, change: Change) -> None:
         row = await book.db.get(Price.key.id(store, "ALL", "Base", _catalogue().product(0)))
         assert row is not None
         assert max(row.values.items())[1].amount == 1_234
+
+
+def _before_s() -> float:
+    """Return how long readers are measured before the change."""
+    return size().measured_s / 2
 
 
 def _catalogue() -> MadeCatalogue:
