@@ -56,6 +56,7 @@ async def _on_sqlite(catalogue: MadeCatalogue) -> Result:
     remove(path)
     ours = await load_sqlite(size().stores)
     bare = shared_folder() / "pricebook-bare.db"
+    remove(bare)  # of a run that was interrupted
     theirs = await timed(lambda: insert_sqlite(catalogue, str(bare)))
     assert _some_rows(str(path)) == _some_rows(str(bare))
     remove(bare)
@@ -102,7 +103,7 @@ def rows_by_hand(catalogue: MadeCatalogue) -> Iterator[Row]:
             for n, product in enumerate(products):
                 amount = catalogue.amount(store, "ALL", n)
                 body = (
-                    f'{{"channel":"ALL","product":"{product}","store":"{store}","type":"Base",'
+                    f'{{"store":"{store}","channel":"ALL","type":"Base","product":"{product}",'
                     f'"values":{{"2026-01-01T00:00:00Z":{{"amount":{amount},"currency":"EUR"}}}}}}'
                 )
                 yield pk, f"ALL#Base#{product}#", "Price", None, body.encode(), f"TYPE#Base#{product}", gsi1sk, None, None
