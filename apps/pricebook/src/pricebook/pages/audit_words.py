@@ -29,7 +29,7 @@ _IN_STORES = {
     "move": "moved",
     "cancel": "cancelled",
     "settle": "settled",
-    "drop": "forgotten",
+    "drop": "closed",
 }
 _CHANGES = {"cancel": "cancelled it", "settle": "settled in all stores"}
 
