@@ -23,7 +23,7 @@ class LacksRole(NotAllowed):
     """The caller may not do this at all."""
 
     def __init__(self, role: str) -> None:
-        super().__init__(f"this token lacks the role {role!r}: use one that has it")
+        super().__init__(f"the caller lacks the role {role!r}: use a token, or ask somebody, that has it")
         self.role = role
 
 
