@@ -95,9 +95,17 @@ class Settling:
             log.warning("%d schedules of late changes or events were missing, and were made again", made)
         return made
 
-    async def overdue(self) -> int:
-        """Return how many editions and events are late: those of this region, and those of stores that have no home."""
-        return len([late async for late in self._late() if self._options.acts_for(late.head) or not late.head.home])
+    async def overdue(self, most: int | None = None) -> int:
+        """Return how many editions and events are late: those of this region, and those of stores that have no home.
+
+        With `most`, it stops counting there.
+        """
+        found = 0
+        async for late in self._late():
+            found += self._options.acts_for(late.head) or not late.head.home
+            if found == most:
+                break
+        return found
 
     async def move_home(self, store: str, region: str, *, cause: Cause = SYSTEM) -> None:
         """Let another region act for a store, also if the former one no longer answers.
