@@ -7,6 +7,7 @@ of a file. `work URL`: a worker without a server.
 from __future__ import annotations
 
 import asyncio
+import socket
 import sys
 import threading
 import time
@@ -16,21 +17,18 @@ from pathlib import Path
 from typing import Any
 
 import uvicorn
-import uvloop
 from msgspec.structs import replace
 
 from pricebook.app import Pricebook, Settings, open_pricebook
 from pricebook.editions.timing import Timing
-from pricebook.serving import listen, serve, working
+from pricebook.event_loop import run, tune_gc
+from pricebook.serving import serve, working
 from pricebook.settling import Settling, SettlingOptions
 from pricebook_store import SIZES, size
-from tickler.cli.gc_tuning import tune_gc
-
-HOST = "127.0.0.1"
 
 
 async def pricebook(url: str) -> None:
-    listening = listen(HOST, 0)
+    listening = _listen()
     async with open_pricebook(Settings(store=url)) as book:
         _begin(listening.getsockname()[1])
         await serve(book, listening, works=False)
@@ -52,7 +50,7 @@ async def bare(path: str) -> None:
         await send(start)
         await send(body)
 
-    listening = listen(HOST, 0)
+    listening = _listen()
     _begin(listening.getsockname()[1])
     config = uvicorn.Config(
         app, lifespan="off", log_config=None, log_level="warning", access_log=False, server_header=False, proxy_headers=False
@@ -75,6 +73,13 @@ def _quick(book: Pricebook) -> Pricebook:
     return replace(book, settling=Settling(book.t, book.db, book.settling._stores, options))
 
 
+def _listen() -> socket.socket:
+    listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    listening.bind(("127.0.0.1", 0))
+    listening.listen(2_048)
+    return listening
+
+
 def _begin(port: int) -> None:
     """Tell the port, then answer each line on standard input with the processor seconds of this process until then."""
     tune_gc()
@@ -95,5 +100,4 @@ def _tell(number: float) -> None:
 MODES = {"serve": pricebook, "bare": bare, "work": worker}
 
 if __name__ == "__main__":
-    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        runner.run(MODES[sys.argv[1]](sys.argv[2]))
+    run(MODES[sys.argv[1]](sys.argv[2]))
