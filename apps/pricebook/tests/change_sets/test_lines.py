@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pytest
 
 from change_desk import APPROVER, EDITOR, READER, ChangeDesk, lines_of, only_of
 from pricebook.access.scope import MAX_PREFIXES, may_see_scope, widened
 from pricebook.change_sets import line_writer
 from pricebook.editions.pages import NodePage, PageArgs
-from pricebook.errors import InvalidCursor, NotFound
+from pricebook.errors import InvalidCursor, InvalidField, NotFound
 from pricebook.model import ChangeLine, ChangeSet, PriceKey
+from pricebook.model.price import MAX_KEY_BYTES
 
 
 async def test_a_line_of_the_same_price_replaces_the_former_one(desk_anywhere: ChangeDesk) -> None:
@@ -38,6 +41,30 @@ async def test_a_refused_line_of_a_list_refuses_all_of_it(desk: ChangeDesk) -> N
     with pytest.raises(NotFound, match="store"):
         await desk.change_sets.put_lines(mine, draft.id, lines_of({"1": {"P1": 1}, "2": {"P1": 1}}))
     assert (await desk.change_sets.lines(mine, draft.id, PageArgs())).nodes == []
+
+
+async def test_names_that_do_not_fit_wherever_prices_are_kept_are_refused(desk: ChangeDesk) -> None:
+    draft = await desk.draft({})
+    for product in ("P" * 1_000, "P\0"):
+        with pytest.raises(InvalidField, match=r"longer than 900 bytes|NUL"):
+            await desk.change_sets.put_lines(EDITOR, draft.id, lines_of({"1": {"P1": 1, product: 1}}))
+    assert (await desk.change_sets.lines(EDITOR, draft.id, PageArgs())).nodes == []
+
+
+async def test_a_price_of_the_longest_name_is_audited_settled_and_kept_when_it_is_past(desk: ChangeDesk) -> None:
+    room = MAX_KEY_BYTES - len("STORE#1" + "ALL#Base##")
+    for products, channel in (({"P" * room: 1}, "ALL"), ({"P": 1}, "C" * (room + len("ALL") - 1))):
+        await desk.stores("1")
+        for minor in (3, 2, 1):
+            draft = await desk.draft({})
+            lines = lines_of({"1": dict.fromkeys(products, minor)}, channel)
+            await desk.change_sets.put_lines(EDITOR, draft.id, lines)
+            await desk.change_sets.submit(EDITOR, draft.id)
+            await desk.carried((await desk.approve(draft.id)).id)
+            desk.pass_(timedelta(days=2))
+            await desk.settle("1")
+            assert (await desk.get(draft.id)).state == "settled"
+        assert products.items() <= (await desk.shown(channel=channel)).items()
 
 
 async def test_many_lines_are_written_in_batches_by_an_iterator_too(desk: ChangeDesk) -> None:

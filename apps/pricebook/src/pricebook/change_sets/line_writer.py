@@ -36,13 +36,13 @@ class LineWriter:
         """
         if isinstance(lines, Sequence):
             for line in lines:
-                caller.require_store(line.key.store)
+                _check(line.key, caller)
         known: set[str] = set()
         seen, written = 0, 0
         for batch in batches(lines, await self._at_a_time()):
             wanted = {line.key: line for line in batch}
             for key in wanted:
-                caller.require_store(key.store)
+                _check(key, caller)
             items = [line.item(id) for line in wanted.values()]
             found = await self._check(caller, id)
             if found.rev != seen:
@@ -109,6 +109,11 @@ class LineWriter:
 
     async def _at_a_time(self) -> int:
         return WRITTEN_AT_A_TIME if await self._storage.has_snapshots() else WRITTEN_AT_A_TIME_ON_DYNAMODB
+
+
+def _check(key: PriceKey, caller: Caller) -> None:
+    caller.require_store(key.store)
+    key.check_names()
 
 
 def _still_a_draft(found: ChangeSet) -> ChangeSet:

@@ -18,6 +18,9 @@ ALL = "ALL"  # the channel whose prices count where a channel has none of its ow
 money_of = lru_cache(maxsize=65_536)(Money)  # prices repeat, and checking a currency costs more than looking one up
 
 
+MAX_KEY_BYTES = 900  # of a row; keys of its audit and of its past have an instant, too, and DynamoDB takes 1,024
+
+
 class Value(Part):
     """What a row's price is from an instant on. Without an amount, the product has no price from then on.
 
@@ -112,6 +115,16 @@ class PriceKey(Struct, frozen=True, order=True):
             combination=self.combination,
             values=values,
         )
+
+    def check_names(self) -> None:
+        """Refuse names that cannot be used wherever a price is kept: of what has them already, nothing could be settled."""
+        row = self.row  # refuses what is no text for keys
+        if "\0" in self.store + self.channel + self.product + (self.combination or ""):
+            raise InvalidField("product", "a name has a NUL character: is this a file of another kind?")
+        if len(row.pk.encode()) + len(row.sk.encode()) > MAX_KEY_BYTES:
+            raise InvalidField(
+                "product", f"the names of store, channel and product are longer than {MAX_KEY_BYTES} bytes: use shorter ones"
+            )
 
     def __str__(self) -> str:
         return self.row.sk
