@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from datetime import UTC, datetime
@@ -17,7 +18,6 @@ from browser.visitor import TELEPHONE, Visitor
 
 from price_browsing import Served, Visit
 from price_site import open_site
-from pricebook.serving import listen
 from tickler import ManualClock
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ async def chromium() -> AsyncIterator[Browser]:
 @pytest_asyncio.fixture(loop_scope="session")
 async def served() -> AsyncIterator[Served]:
     async with AsyncExitStack() as stack:
-        listening = stack.enter_context(listen("127.0.0.1", 0))
+        listening = stack.enter_context(socket.create_server(("127.0.0.1", 0)))
         url = f"http://127.0.0.1:{listening.getsockname()[1]}"
         site = await stack.enter_async_context(open_site(ManualClock(MARCH), url=url))
         await site.a_person("ada")

@@ -84,15 +84,18 @@ async def test_a_store_is_looked_at_on_both_clocks_and_any_products_are_drawn(se
 
 async def test_prices_switch_before_the_eyes_of_whoever_looks(served: Served, visit: Visit) -> None:
     site = served.site
-    await site.book.a_store("10", {"TEA": 249})
+    await site.book.a_store("10", {"TEA": 249, "MILK": 99})
     await site.book.change({"TEA": 299}, store="10", at=site.book.now() + timedelta(seconds=5))
     ada = await visit(size=DESK)
     await ada.page.clock.install()
     await ada.open("/stores/10")
     assert "€2.49" in await ada.row("TEA", "all channels").inner_text()
+    await ada.page.get_by_label("Draw MILK").check()
+    await ada.page.get_by_role("heading", name="Store 10").click()  # the focus goes elsewhere
     site.book.pass_(timedelta(seconds=6))
     await ada.page.clock.run_for(6_000)
     await ada.row("TEA", "€2.99", "all channels").wait_for()
+    assert await ada.page.get_by_label("Draw MILK").is_checked()
     await ada.look()
 
 

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from datetime import UTC, date, datetime, timedelta
 
+import pytest
+
 from price_site import PriceSite
+from pricebook.pages import home
 
 FIFTH = datetime(2026, 3, 5, tzinfo=UTC)
 
@@ -57,11 +60,13 @@ async def test_the_overview_says_what_changes_next_what_waits_and_what_happened(
     assert "Past and unsettled 0" in page.text
 
 
-async def test_the_overview_counts_what_is_past_and_unsettled(site: PriceSite) -> None:
+async def test_the_overview_counts_what_is_past_and_unsettled(site: PriceSite, monkeypatch: pytest.MonkeyPatch) -> None:
     ada = await site.a_reader()
     await site.book.a_store("1", {"TEA": 100})
     await site.an_approved_change({"TEA": 120}, at=FIFTH)
     site.book.pass_(FIFTH + timedelta(hours=1) - site.book.now())  # and no worker works
-    assert "Past and unsettled 1" in (await ada.get("/")).text
+    assert "Past and unsettled 1 Stores" in (await ada.get("/")).text
+    monkeypatch.setattr(home, "MAX_OVERDUE", 1)  # it counts no further
+    assert "Past and unsettled 1+ Stores" in (await ada.get("/")).text
     await site.work()
     assert "Past and unsettled 0" in (await ada.get("/")).text

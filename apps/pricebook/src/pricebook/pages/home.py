@@ -20,6 +20,7 @@ OPEN = 100
 UPLOADS = 5
 ENTRIES = 300  # of a day that are looked at, for what happened last
 NEWS = 8
+MAX_OVERDUE = 500  # that are counted
 
 
 @get("/")
@@ -42,7 +43,8 @@ async def home(request: HttpRequest) -> Response[str]:
         drafts=[each for each in found.nodes if each.state == "draft" and each.created_by == caller.id],
         busy=[each for each in found.nodes if each.state in ("approving", "withdrawing")],
         has_more_open=found.has_next,
-        overdue=await book.settling.overdue(),
+        overdue=await book.settling.overdue(MAX_OVERDUE),
+        max_overdue=MAX_OVERDUE,
         stores=await book.stores.count_hint(caller),
         uploads=uploads.nodes,
         news=news,

@@ -35,10 +35,21 @@ async function reread() {
 function replace(part) {
   const shown = document.querySelector(`[data-part="${part.dataset.part}"]`);
   if (!shown || shown.innerHTML === part.innerHTML || shown.contains(document.activeElement)) return;
+  keepChoices(shown, part);
   const open = [...shown.querySelectorAll("details")].map((each) => each.open);
   shown.replaceWith(part);
   const fresh = document.querySelector(`[data-part="${part.dataset.part}"]`);
   const details = fresh.querySelectorAll("details");
   if (details.length === open.length) details.forEach((each, number) => (each.open = open[number]));
   askBefore(fresh);
+}
+
+/** Take over into a fresh part what somebody has typed or chosen in the one that is shown. */
+function keepChoices(shown, fresh) {
+  for (const field of shown.querySelectorAll("input:not([type=hidden]), select, textarea")) {
+    const same = [...fresh.querySelectorAll(`[name="${CSS.escape(field.name)}"]`)].find((each) => each.type !== "checkbox" || each.value === field.value);
+    if (!same) continue;
+    if (field.type === "checkbox") same.checked = field.checked;
+    else if (field.value !== field.defaultValue) same.value = field.value;
+  }
 }
