@@ -37,6 +37,21 @@ async def test_a_change_set_comes_to_the_same_end_whenever_processes_are_killed(
     assert (last - first) // stride >= 4
 
 
+async def test_two_processes_that_carry_a_set_on_at_once_come_to_one_end(stored_url: str) -> None:
+    stores = [f"{n:02}" for n in range(16)]
+    async with open_desk(stored_url) as desk:
+        await desk.stores(*stores, prices=BEFORE)
+        found = await desk.approving(dict.fromkeys(stores, AFTER), at=APRIL)
+    assert await _killed(stored_url, found.id, 2) == 2
+    async with open_desk(stored_url) as desk:
+        desk.clock.set(MARCH + 3 * MINUTE)
+        assert (await desk.get(found.id)).state == "approved"
+        assert (await desk.actions(found.id))[-2:] == ["approve", "approved"]
+        for store in stores:
+            assert [(n, each.state) for n, each in (await desk.editions(store)).items()] == [(2, "sealed")]
+            assert [entry.action for entry in await desk.history_of_store(store) if entry.edition == 2] == ["open", "seal"]
+
+
 async def _shows_all_or_nothing(desk: ChangeDesk, number: int) -> None:
     for store in stores_of(number):
         killed_at = (await desk.history_of_store(store))[-1].at
@@ -45,8 +60,7 @@ async def _shows_all_or_nothing(desk: ChangeDesk, number: int) -> None:
             assert await desk.shown(store) in (BEFORE, AFTER), f"a mixture after a kill at step {number}"
 
 
-async def _killed(url: str, first: int, stride: int) -> int:
-    """Return the number of the attempt that was not killed."""
+async def _killed(url: str, first: int | str, stride: int) -> int:
     command = [sys.executable, "-m", "killed_changes", url, str(first), str(stride)]
     process = await asyncio.create_subprocess_exec(*command, stdout=subprocess.PIPE, cwd=Path(__file__).parent.parent)
     answer, _ = await process.communicate()
