@@ -43,8 +43,8 @@ class Run:
         self._partitions = [bytearray() for _ in range(_partitions(lines))]
 
     def add(self, key: PriceKey, line: int) -> None:
-        row = key.row
-        digest = hashlib.blake2b(f"{row.pk} {row.sk}".encode(), digest_size=_DIGEST).digest()  # keys have no spaces
+        names = f"{key.store}\0{key.channel}\0{key.type}\0{key.product}\0{key.combination or ''}"  # none has a NUL
+        digest = hashlib.blake2b(names.encode(), digest_size=_DIGEST).digest()
         self._partitions[digest[0] % len(self._partitions)] += digest + line.to_bytes(_NUMBER)
 
     def items(self, upload: str, number: int, expires_at: datetime | Missing) -> Iterator[BulkDigests]:

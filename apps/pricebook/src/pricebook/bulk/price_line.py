@@ -15,6 +15,7 @@ from tickler.errors import TicklerError
 COLUMNS = ("store", "channel", "type", "product", "combination", "amount", "currency", "delete")
 EXPORTED = COLUMNS[:-1]
 
+_MAX_CHARACTER = 12  # bytes of a character in a key: four of UTF-8, each written as %XX
 _YES = frozenset({"yes", "true", "1", "x"})
 _NO = frozenset({"", "no", "false", "0"})
 
@@ -70,10 +71,11 @@ def amount_and_currency(money: Money) -> tuple[str, str]:
 
 
 def _check_names(key: PriceKey, longest: int) -> None:
-    row = key.row  # refuses what is no text for keys
-    if "\0" in key.store + key.channel + key.product + (key.combination or ""):
+    """Refuse what cannot be a key in the table, which takes up to twelve bytes for a character."""
+    names = f"{key.store}{key.channel}{key.product}{key.combination or ''}"
+    if "\0" in names:
         raise InvalidField("product", "a name has a NUL character: is this a file of another kind?")
-    if len(row.pk.encode()) + len(row.sk.encode()) > longest:
+    if _MAX_CHARACTER * len(names) > longest and len(f"{key.row.pk}{key.row.sk}".encode()) > longest:
         raise InvalidField(
             "product", f"the names of store, channel and product are longer than {longest:,} bytes: use shorter ones"
         )
