@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from datetime import timedelta
 
 import pytest
@@ -9,8 +10,9 @@ import pytest
 from change_desk import APPROVER, EDITOR, READER, ChangeDesk, lines_of, only_of
 from pricebook.access.scope import MAX_PREFIXES, may_see_scope, widened
 from pricebook.change_sets import line_writer
+from pricebook.change_sets.writer import ChangeSetWriter, Write
 from pricebook.editions.pages import NodePage, PageArgs
-from pricebook.errors import InvalidCursor, InvalidField, NotFound
+from pricebook.errors import HasChanged, InvalidCursor, InvalidField, NotFound
 from pricebook.model import ChangeLine, ChangeSet, PriceKey
 from pricebook.model.price import MAX_KEY_BYTES
 
@@ -33,6 +35,44 @@ async def test_a_store_without_lines_is_no_longer_one_of_the_set(desk: ChangeDes
     found = await desk.change_sets.submit(EDITOR, draft.id)
     assert (found.stores, found.scope) == (1, {"1"})
     assert [each.store for each in (await desk.change_sets.stores(READER, found.id, PageArgs())).nodes] == ["1"]
+
+
+async def test_lines_are_not_lost_if_others_take_their_store_out_meanwhile(
+    desk: ChangeDesk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    draft = await desk.draft({"2": {"P": 1}})
+    first, last = lines_of({"1": {f"P{n:03}": 1 for n in range(line_writer.WRITTEN_AT_A_TIME)}}), lines_of({"1": {"Q": 1}})
+    write, writes = ChangeSetWriter.write, itertools.count()
+
+    async def slowly(self: ChangeSetWriter, id: str, given: Write) -> ChangeSet:
+        if given.action == "put_lines" and next(writes) == 1:  # others take out what the first batch has brought
+            await desk.change_sets.remove_lines(EDITOR, id, [line.key for line in first])
+            await desk.change_sets.submit(EDITOR, id)
+            await desk.change_sets.send_back(APPROVER, id)
+        return await write(self, id, given)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(ChangeSetWriter, "write", slowly)
+        await desk.change_sets.put_lines(EDITOR, draft.id, iter([*first, *last]))
+    found = await desk.change_sets.submit(EDITOR, draft.id)
+    assert (found.stores, found.lines) == (2, 2)
+
+
+async def test_lines_that_come_while_a_set_is_submitted_refuse_that(desk: ChangeDesk, monkeypatch: pytest.MonkeyPatch) -> None:
+    draft = await desk.draft({"1": {"P": 1}, "2": {"P": 1}})
+    await desk.change_sets.remove_lines(EDITOR, draft.id, [_key("2", "P")])
+    count = line_writer.LineWriter.count
+
+    async def slowly(self: line_writer.LineWriter, id: str) -> dict[str, int]:
+        counted = await count(self, id)
+        await desk.change_sets.put_lines(EDITOR, id, lines_of({"2": {"P": 2}}))
+        return counted
+
+    with monkeypatch.context() as patch:
+        patch.setattr(line_writer.LineWriter, "count", slowly)
+        with pytest.raises(HasChanged):
+            await desk.change_sets.submit(EDITOR, draft.id)
+    assert (await desk.change_sets.submit(EDITOR, draft.id)).lines == 2
 
 
 async def test_a_refused_line_of_a_list_refuses_all_of_it(desk: ChangeDesk) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 
 from pricebook.access.caller import Caller
 from pricebook.access.scope import widened
@@ -14,8 +14,9 @@ from pricebook.change_sets.writer import ChangeSetWriter, Write
 from pricebook.editions.head_writes import Cause
 from pricebook.editions.staging import batches
 from pricebook.editions.storage import Storage
-from pricebook.errors import NotAllowed
+from pricebook.errors import HasChanged, NotAllowed
 from pricebook.model import ChangeLine, ChangeSet, ChangeStore, PriceKey
+from tickler.errors import ConditionFailed, TransactionConflict
 from tickler.table import MISSING, OpenTable, Transaction, evolve
 
 WRITTEN_AT_A_TIME = 500
@@ -47,9 +48,10 @@ class LineWriter:
             found = await self._check(caller, id)
             if found.rev != seen:
                 known.clear()  # others have changed it
-            stores = {key.store for key in wanted}
-            seen = await self._add(found, items, stores - known, caller, cause)
-            known |= stores
+            seen = await self._add(found, items, known, caller, cause)
+            if seen != found.rev + 1:
+                known.clear()
+            known |= {key.store for key in wanted}
             written += len(batch)
         return written
 
@@ -80,22 +82,28 @@ class LineWriter:
         return counted
 
     async def forget_stores(self, found: ChangeSet, stores: Iterable[str]) -> None:
-        """Forget stores without lines, unless the change set has changed."""
+        """Forget stores without lines. `HasChanged` if the change set has: they may have some now."""
         for store in stores:
-            async with self._db.transaction() as tx:
-                tx.check(found.key, ChangeSet.rev == found.rev)
-                tx.delete(ChangeStore.key.id(found.id, store))
+            try:
+                async with self._db.transaction() as tx:
+                    tx.check(found.key, ChangeSet.rev == found.rev)
+                    tx.delete(ChangeStore.key.id(found.id, store))
+            except (ConditionFailed, TransactionConflict):
+                raise HasChanged(f"change set {found.id}", (await self._writer.read(found.id)).rev) from None
 
-    async def _add(self, found: ChangeSet, items: Sequence[ChangeLine], stores: set[str], caller: Caller, cause: Cause) -> int:
+    async def _add(self, found: ChangeSet, items: Sequence[ChangeLine], known: Set[str], caller: Caller, cause: Cause) -> int:
+        """Write lines with their stores, but those that are `known` to be there, as long as the set is as it was found."""
+        stores = {item.store for item in items}
+
         async def also(tx: Transaction, after: ChangeSet) -> None:
-            for store in stores:
+            for store in stores - known if after.rev == found.rev + 1 else stores:
                 tx.put(ChangeStore(change_set=after.id, store=store, round=after.rev))
             for item in items:
                 tx.put(item)
 
         def decide(before: ChangeSet) -> ChangeSet:
             check_state(before, "draft")
-            return evolve(before, scope=widened(before.scope, {item.store for item in items}, caller))
+            return evolve(before, scope=widened(before.scope, stores, caller))
 
         after = await self._writer.write(found.id, Write("put_lines", decide, cause, lines=len(items), also=also))
         return after.rev
