@@ -20,6 +20,7 @@ from book import MARCH
 from imports import ADA, SMALL, Imports, csv_of
 from pricebook.app import Pricebook, Settings, open_pricebook
 from pricebook.model import BulkJob
+from pricebook.points import pass_on
 from tickler import ManualClock, RetryLater
 
 LINES = [*(f"1,P{n},5.{n:02},EUR" for n in range(14)), "1,P3,7,EUR", "1,P14,x,EUR", "2,P1,5,EUR", "1,P15,1.15,EUR", "1,P16,,"]
@@ -41,8 +42,8 @@ async def opened_at(url: str, clock: ManualClock, at_point: Any = None) -> Async
 
 def _imports(opened: Pricebook, at_point: Any) -> Imports:
     ticks = itertools.count()
-    seconds = {"seconds": lambda: next(ticks) * 4.0}  # a slice of 20 s is over each time that it was asked for a few times
-    return Imports(opened, SMALL, **seconds) if at_point is None else Imports(opened, SMALL, at_point, **seconds)
+    # A slice of 20 s is over each time that it was asked for a few times.
+    return Imports(opened, SMALL, at_point or pass_on, seconds=lambda: next(ticks) * 4.0)
 
 
 async def go_on(imports: Imports, scenario: str, key: str) -> BulkJob:

@@ -4,9 +4,9 @@ Each line becomes 16 bytes: a digest of 12 bytes of its key, and its number. Two
 with a probability below 10^-14. Digests are divided into partitions, and what belongs together is in the same one.
 
 A file of one run is compared in memory. For a larger one, each run of lines is written to the table, one item for each partition;
-then one partition after the other is read and sorted. So memory holds one run, and later one partition: with the limits as they
-are, 50,000 lines, and 100,000 lines up to 25,600,000, above which 256 partitions become larger. That is at most 10 MB for any
-file of 1 GB that has different keys.
+then one partition after the other is read and sorted. So memory holds one run, and later one partition. With the limits as they
+are, both have 50,000 lines, which take 5 MB. From 12,800,000 lines on, there are 256 partitions, which get larger: to about 15 MB
+for 1 GB of the shortest lines.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from pricebook.model import BulkDigests, BulkJob, PriceKey
 from tickler.table import Missing, OpenTable
 
 MIN_PARTITIONS, MAX_PARTITIONS = 4, 256
-LINES_OF_A_PARTITION = 100_000
+LINES_OF_A_PARTITION = 50_000
 WRITTEN_AT_A_TIME = 16
 
 _DIGEST, _NUMBER = 12, 4  # bytes

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Collection, Iterable, Sequence
 from datetime import datetime
 from typing import Any, Literal, Protocol
@@ -85,6 +86,7 @@ class Exports:
                 async for nodes in self._of_store(head, at, options):
                     if piece := writer.lines(nodes):
                         yield piece
+                    await asyncio.sleep(0)  # a reader of SQLite does not wait, and others have to run
 
     async def _of_store(self, head: Head, at: datetime, options: ExportOptions) -> AsyncIterator[list[PriceNode]]:
         """Yield the prices of a store at an instant. The head was read before its rows, as by other readers."""

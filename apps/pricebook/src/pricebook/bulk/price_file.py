@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Iterator
 from typing import NamedTuple, Protocol
 
@@ -60,6 +61,7 @@ class PriceFile:
             if end.line - begun.line >= self._limits.batch and not reader.is_open:
                 yield Batch(found, end)
                 found, begun = [], end
+                await asyncio.sleep(0)  # reading may not have waited for anything, and others have to run
         reader.end()
         yield Batch(found, end)
 

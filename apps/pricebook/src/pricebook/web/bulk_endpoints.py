@@ -4,26 +4,23 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
-from datetime import datetime
 from typing import Any
 
 import msgspec
 from litestar import Response, get, post
 from litestar.exceptions import HTTPException
 from litestar.response import Stream
-from msgspec import Struct
 
 from pricebook.bulk.export import ExportOptions, Exports
 from pricebook.bulk.failures_csv import csv_of_failures
 from pricebook.bulk.format_names import read_delimiter, read_format
-from pricebook.editions.pages import NodePage, PageArgs
+from pricebook.editions.pages import PageArgs
 from pricebook.errors import InvalidField
-from pricebook.model import BulkFailure, BulkFormat, BulkJob, BulkOptions
-from pricebook.model.bulk_job import BulkState
+from pricebook.model import BulkFormat, BulkOptions
+from pricebook.web.bulk_answers import JobAnswer, PageAnswer, failure_answer, job_answer, page_answer
 from pricebook.web.context import HttpRequest, book_of, caller_of_request
 from pricebook.web.query_options import flag, number, one, read_options
 from pricebook.web.request_ids import request_id_of
-from tickler.table import MISSING
 from tickler.web import Refused
 
 JSON = "application/json"
@@ -48,40 +45,6 @@ OPTIONS = (
 PAGE = ("first", "after", "last", "before")
 
 
-class JobAnswer(Struct, frozen=True):
-    """A job as programs see it. `lines` is how many the file has; `checked` and `added` are up to which line it is."""
-
-    id: str
-    state: BulkState
-    format: BulkFormat
-    dry_run: bool
-    created_at: datetime
-    size: int
-    lines: int
-    checked: int
-    added: int
-    changes: int
-    unchanged: int
-    kept: int
-    failed: int
-    change_set: str | None
-    error: str | None
-
-
-class FailureAnswer(Struct, frozen=True, omit_defaults=True):
-    line: int
-    reason: str
-    other_line: int | None = None
-
-
-class PageAnswer(Struct, frozen=True):
-    items: list[JobAnswer] | list[FailureAnswer]
-    has_next: bool
-    has_previous: bool
-    start: str | None
-    end: str | None
-
-
 @post("/bulk", status_code=202)
 async def start(request: HttpRequest) -> Response[bytes]:
     """Keep the body, and begin to import it. The answer says where to look how far that is."""
@@ -90,20 +53,20 @@ async def start(request: HttpRequest) -> Response[bytes]:
         raise Refused(415, "a body that is compressed is not read: send it as it is", "content-encoding")
     caller = caller_of_request(request)
     job = await book_of(request).bulk.start(caller, options, _body(request), request=request_id_of(request.scope))
-    return _json(_job(job), 202, {"location": f"/bulk/{job.id}"})
+    return _json(job_answer(job), 202, {"location": f"/bulk/{job.id}"})
 
 
 @get("/bulk")
 async def recent(request: HttpRequest) -> Response[bytes]:
     """List jobs, newest first."""
     page = await book_of(request).bulk.recent(caller_of_request(request), _page(read_options(request, PAGE)))
-    return _json(_page_answer(page, [_job(job) for job in page.nodes]))
+    return _json(page_answer(page, [job_answer(job) for job in page.nodes]))
 
 
 @get("/bulk/{id:str}")
 async def show(request: HttpRequest) -> Response[bytes]:
     read_options(request, ())
-    return _json(_job(await book_of(request).bulk.get(caller_of_request(request), _id(request))))
+    return _json(job_answer(await book_of(request).bulk.get(caller_of_request(request), _id(request))))
 
 
 @get("/bulk/{id:str}/failures")
@@ -117,14 +80,14 @@ async def failures(request: HttpRequest) -> Response[bytes] | Stream:
     if one(options, "format") not in ("", "json"):
         raise InvalidField("format", "use json or csv")
     page = await bulk.failures(caller, id, _page(options))
-    return _json(_page_answer(page, [_failure(each) for each in page.nodes]))
+    return _json(page_answer(page, [failure_answer(each) for each in page.nodes]))
 
 
 @post("/bulk/{id:str}/cancel", status_code=200)
 async def cancel(request: HttpRequest) -> Response[bytes]:
     """Stop a job, and take back what it has added. One that has ended is shown as it is."""
     read_options(request, ())
-    return _json(_job(await book_of(request).bulk.cancel(caller_of_request(request), _id(request))))
+    return _json(job_answer(await book_of(request).bulk.cancel(caller_of_request(request), _id(request))))
 
 
 @get("/export")
@@ -195,36 +158,6 @@ def _page(options: dict[str, list[str]]) -> PageArgs:
         last=number(options, "last"),
         before=one(options, "before") or None,
     )
-
-
-def _page_answer(page: NodePage[Any], items: list[JobAnswer] | list[FailureAnswer]) -> PageAnswer:
-    return PageAnswer(items, page.has_next, page.has_previous, page.start_cursor, page.end_cursor)
-
-
-def _job(job: BulkJob) -> JobAnswer:
-    counts = job.counts
-    return JobAnswer(
-        id=job.id,
-        state=job.state,
-        format=job.options.format,
-        dry_run=job.options.dry_run,
-        created_at=job.created_at,
-        size=job.upload.size,
-        lines=job.upload.lines,
-        checked=job.checked,
-        added=job.added,
-        changes=counts.changes,
-        unchanged=counts.unchanged,
-        kept=counts.kept,
-        failed=counts.failed,
-        change_set=job.change_set or None,
-        error=job.error or None,
-    )
-
-
-def _failure(failure: BulkFailure) -> FailureAnswer:
-    other = None if failure.other_line is MISSING else failure.other_line
-    return FailureAnswer(failure.line, failure.reason, other)
 
 
 def _json(answer: JobAnswer | PageAnswer, status: int = 200, headers: dict[str, str] | None = None) -> Response[bytes]:
