@@ -52,15 +52,30 @@ async def test_the_engine_carries_a_set_on_until_it_is_settled(desk: ChangeDesk)
     assert (await desk.get(found.id)).state == "submitted"
 
 
-@pytest.mark.parametrize("decision", ["approve", "unapprove", "cancel", "roll_back"])
-async def test_two_that_carry_a_set_on_at_once_come_to_the_same_end(desk_anywhere: ChangeDesk, decision: str) -> None:
-    desk, stores = desk_anywhere, ("1", "2", "3")
+DECISIONS = ("approve", "unapprove", "cancel", "roll_back")
+
+
+@pytest.mark.parametrize("decision", DECISIONS)
+async def test_several_that_carry_a_set_on_at_once_come_to_the_same_end(desk: ChangeDesk, decision: str) -> None:
+    await carry_on_together(desk, decision)
+
+
+async def test_several_that_carry_a_set_on_at_once_on_any_store_come_to_the_same_end(
+    desk_anywhere: ChangeDesk, soak: bool
+) -> None:
+    for decision in DECISIONS if soak else ("cancel",):
+        desk_anywhere.clock.set(MARCH)
+        await carry_on_together(desk_anywhere, decision)
+
+
+async def carry_on_together(desk: ChangeDesk, decision: str) -> None:
+    stores = [f"{decision}-{n}" for n in range(3)]
     await desk.stores(*stores, prices={"P1": 100, "P2": 100})
     found = await desk.approving({store: {"P1": 90, "P2": 80} for store in stores}, at=APRIL)
     if decision != "approve":
         await desk.carried(found.id)
         desk.clock.set(APRIL)
-        await desk.settle("1")
+        await desk.settle(stores[0])
     if decision == "unapprove":
         await desk.change_sets.unapprove(APPROVER, found.id)
     elif decision == "cancel":

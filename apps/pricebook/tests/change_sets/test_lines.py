@@ -17,8 +17,7 @@ from pricebook.model import ChangeLine, ChangeSet, PriceKey
 from pricebook.model.price import MAX_KEY_BYTES
 
 
-async def test_a_line_of_the_same_price_replaces_the_former_one(desk_anywhere: ChangeDesk) -> None:
-    desk = desk_anywhere
+async def test_a_line_of_the_same_price_replaces_the_former_one(desk: ChangeDesk) -> None:
     draft = await desk.draft({"1": {"P1": 1, "P2": 2}})
     assert await desk.change_sets.put_lines(EDITOR, draft.id, lines_of({"1": {"P2": 3}, "2": {"P1": None}})) == 2
     assert await desk.change_sets.remove_lines(EDITOR, draft.id, [_key("1", "P1"), _key("1", "P9")]) == 1

@@ -23,8 +23,7 @@ def found_in(report: Report) -> list[tuple[str, str, str | None]]:
     return [(each.severity, each.code, None if each.key is None else each.key.product) for each in report.findings]
 
 
-async def test_a_report_says_what_would_change_by_how_much(desk_anywhere: ChangeDesk) -> None:
-    desk = desk_anywhere
+async def test_a_report_says_what_would_change_by_how_much(desk: ChangeDesk) -> None:
     await desk.stores("1", prices={"P1": 100, "P2": 100, "P3": 100, "P4": 100, "P5": 100})
     draft = await desk.draft({"1": {"P1": 120, "P2": 90, "P3": 100, "P4": None, "P5": 200, "P6": 1}}, at=APRIL)
     report = await desk.change_sets.report(READER, draft.id)
