@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import date, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -246,6 +246,8 @@ async def test_an_end_before_the_beginning_is_refused(desk: ChangeDesk) -> None:
         ({"title": "x", "at": APRIL, "day": APRIL.date()}, "day: cannot go with at"),
         ({"title": "x", "until_at": APRIL, "until_day": APRIL.date()}, "until_day: cannot go with until_at"),
         ({"title": "x", "at": datetime(2026, 4, 1)}, "at: has no time zone"),
+        ({"title": "x", "day": date(1, 1, 1)}, "day: is in the year 1: choose one from 2000 to 2199"),
+        ({"title": "x", "until_at": datetime.max.replace(tzinfo=UTC)}, "until_at: is in the year 9999"),
     ],
 )
 async def test_a_change_set_that_says_too_little_or_too_much_is_refused(

@@ -74,10 +74,12 @@ async def test_errors_prevent_the_approval_and_name_what_is_wrong(desk: ChangeDe
     assert other.id in clash.message
 
 
-async def test_a_set_is_in_no_conflict_with_itself(desk: ChangeDesk) -> None:
+async def test_a_set_that_is_approved_is_compared_with_what_would_be_without_it(desk: ChangeDesk) -> None:
     await desk.stores("1", prices={"P1": 100})
     found = await desk.approved({"1": {"P1": 90}}, at=APRIL)
-    assert (await desk.change_sets.report(READER, found.id)).can_approve
+    report = await desk.change_sets.report(READER, found.id)
+    assert report.can_approve
+    assert (report.lowered, report.unchanged) == (1, 0)
 
 
 async def test_a_late_set_is_warned_of_once_for_all_its_stores(desk: ChangeDesk) -> None:
@@ -87,7 +89,7 @@ async def test_a_late_set_is_warned_of_once_for_all_its_stores(desk: ChangeDesk)
     draft = await desk.draft({store: {"P1": 1} for store in "1234"}, day=date(2026, 3, 10))
     report = await desk.change_sets.report(READER, draft.id)
     late = [each for each in report.findings if each.code == "late"]
-    assert [(each.severity, each.message.partition(":")[0]) for each in late] == [("warning", "store 1 and others")]
+    assert [(each.severity, each.message.partition(":")[0]) for each in late] == [("warning", "store 1 and 2 others")]
     assert report.first_at == utc("2026-03-09T12:01")
     assert report.last_at == utc("2026-03-10T05:00")
 

@@ -57,11 +57,11 @@ class Reporter:
                 place = self._place(found, head)
                 tally.add_store(place.counts_from)
                 if place.slot is None and wanted_at(found, head.tz) is not None:
-                    late.append(store.store) if len(late) < 2 else None
+                    late.append(store.store)
                 self._check_end(tally, found, place)
                 await self._store(tally, found, source, store, place)
         if late:
-            more = " and others" if len(late) > 1 else ""
+            more = f" and {len(late) - 1:,} others" if len(late) > 1 else ""
             message = f"store {late[0]}{more}: its date has passed, so these prices count as soon as they are approved"
             tally.find(Finding("warning", "late", message))
         return tally.report()
@@ -102,7 +102,7 @@ class Reporter:
         at, taken_back = place.counts_from, await self._taken_back(found, store)
         async for lines in line_pages(self._db, source, store.store):
             new: Mapping[PriceKey, Money | None] = {line.price_key(): line.money() for line in lines}
-            outlook = await self._outlooks.read(place.head, new)
+            outlook = (await self._outlooks.read(place.head, new)).without_change_set(found.id)
             if found.rolls_back is not MISSING:
                 after = outlook
                 if taken_back is not None:

@@ -12,6 +12,7 @@ from pricebook.model import NO_COMBINATION, ChangeLine, PriceKey
 from pricebook.money import Money
 from tickler.table import MISSING
 
+FIRST_YEAR, LAST_YEAR = 2000, 2199
 MAX_TITLE = 200
 MAX_REASON = 2_000
 
@@ -41,6 +42,10 @@ class NewChangeSet(Struct, frozen=True, kw_only=True):
             raise InvalidField("day", "cannot go with at: pass an instant or a day")
         if self.until_at is not None and self.until_day is not None:
             raise InvalidField("until_day", "cannot go with until_at: pass an instant or a day")
+        for name in ("at", "day", "until_at", "until_day"):
+            asked: date | None = getattr(self, name)
+            if asked is not None and not FIRST_YEAR <= asked.year <= LAST_YEAR:
+                raise InvalidField(name, f"is in the year {asked.year}: choose one from {FIRST_YEAR} to {LAST_YEAR}")
         at = None if self.at is None else _instant("at", self.at)
         until_at = None if self.until_at is None else _instant("until_at", self.until_at)
         if (at and until_at and until_at <= at) or (self.day and self.until_day and self.until_day <= self.day):

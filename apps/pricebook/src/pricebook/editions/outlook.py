@@ -35,6 +35,10 @@ class Outlook(NamedTuple):
     def has_row(self, key: PriceKey) -> bool:
         return any(each in self.rows for each in candidates_of(key))
 
+    def without_change_set(self, id: str) -> Outlook:
+        """Return the outlook as if a change set were not approved, as long as it is not settled."""
+        return Outlook(self.rows, {number: each for number, each in self.editions.items() if each.change_set != id})
+
     def price_at(self, key: PriceKey, at: datetime) -> Money | None:
         """Return what a product costs at an instant of which rows have the values: one that is to come, or has just passed."""
         return money_at(self.values(key), self.editions, at)
