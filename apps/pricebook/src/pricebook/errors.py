@@ -48,6 +48,10 @@ class HasChanged(NotAllowed):
         self.rev = rev
 
 
+class StagedOtherwise(NotAllowed):
+    """An edition that is open has a price already, and not this one: a price of 30 days that goes with it may have changed."""
+
+
 class PriceConflict(NotAllowed):
     """Another edition of the store has a price for the same channel, product and date. `edition` is None for one that counts.
 

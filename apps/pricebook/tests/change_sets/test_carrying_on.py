@@ -8,11 +8,13 @@ from typing import Any
 
 import pytest
 
-from book import MARCH
+from book import MARCH, euros
 from change_desk import APPROVER, READER, ChangeDesk
 from pricebook.access.caller import Caller
 from pricebook.change_sets import ChangeSets, carrier
 from pricebook.change_sets.states import PATIENCE
+from pricebook.change_sets.store_steps import StoreSteps
+from pricebook.editions.pages import PageArgs
 from pricebook.errors import NotAllowed
 from pricebook.identifiers import OWNER
 from pricebook.model import ChangeSet, ChangeStore
@@ -235,6 +237,45 @@ async def test_what_was_staged_long_ago_is_staged_again(desk: ChangeDesk) -> Non
     assert (await desk.in_store(found.id)).edition == 3
     desk.pass_()
     assert await desk.shown() == {"P1": 90}
+
+
+async def test_what_was_staged_before_other_prices_were_approved_is_staged_again(desk: ChangeDesk) -> None:
+    await desk.stores("1", prices={"P1": 100})
+    found = await desk.approving({"1": {"P1": 50}}, at=APRIL)
+
+    async def at_point(name: str) -> None:
+        if name == "change_set.prices_staged":
+            raise RuntimeError("killed")
+
+    with pytest.raises(RuntimeError, match="killed"):
+        await ChangeSets(desk.book.t, desk.book.db, desk.book.switch, at_point=at_point).carry_on(found.id)
+    await desk.approved({"1": {"P1": 80}}, at=APRIL - DAY)
+    found = await desk.carried(found.id)
+    assert (found.state, found.refused) == ("approved", MISSING)
+    desk.clock.set(APRIL)
+    (node,) = (await desk.book.prices.of_store("1", page=PageArgs())).nodes
+    assert (node.amount, node.lowest_30_days) == (euros(50), euros(80))
+
+
+async def test_a_set_is_not_approved_before_a_store_is_sealed_that_another_process_stages_again(
+    desk: ChangeDesk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await desk.stores("1", "2", prices={"P1": 100})
+    found = await desk.approving({"1": {"P1": 90}, "2": {"P1": 90}}, at=APRIL)
+    plain, raced = StoreSteps.step, list[str]()
+
+    async def step(self: StoreSteps, found: ChangeSet, store: ChangeStore, work: Any, **options: Any) -> ChangeStore:
+        if options.get("in_time") and not raced:
+            raced.append(store.store)
+            await self.restart(found, store)
+        return await plain(self, found, store, work, **options)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(StoreSteps, "step", step)
+        with pytest.raises(RetryLater, match="has to be staged again"):
+            await desk.change_sets.carry_on(found.id)
+    assert (await desk.carried(found.id)).state == "approved"
+    assert [(await desk.in_store(found.id, store)).state for store in ("1", "2")] == ["sealed", "sealed"]
 
 
 async def test_a_set_whose_edition_somebody_has_cancelled_can_be_approved_again(desk: ChangeDesk) -> None:

@@ -163,11 +163,10 @@ class _Walk:
 
     async def _one(self, store: ChangeStore, which: tuple[ChangeStoreState, ...] | None, step: Step) -> ChangeStore:
         is_next = store.round < self._found.rev if which is None else store.state in which
-        if is_next:
-            return await step(self._found, store)
-        if which == ("staged",) and store.state in NOT_STAGED:
+        after = await step(self._found, store) if is_next else store
+        if which == ("staged",) and after.state in NOT_STAGED:
             raise RetryLater(after=timedelta(seconds=1), reason=f"store {store.store} has to be staged again")
-        return store
+        return after
 
     def _note(self, stores: list[ChangeStore]) -> None:
         instants = [store.from_at for store in stores if isinstance(store.from_at, datetime)]

@@ -19,7 +19,7 @@ from pricebook.change_sets.store_prices import StorePrices
 from pricebook.editions.head_writes import Cause
 from pricebook.editions.switch import Switch
 from pricebook.editions.timing import Now
-from pricebook.errors import NotAllowed, NotFound, PriceConflict
+from pricebook.errors import NotAllowed, NotFound, PriceConflict, StagedOtherwise
 from pricebook.model import ChangeSet, ChangeStore, Edition, Head
 from pricebook.points import AtPoint
 from tickler import RetryLater
@@ -56,13 +56,15 @@ class StoreSteps:
                     await self._prices.stage(found, store, head, edition)
                     await self._at_point("change_set.prices_staged")
                     return await self.mark_staged(found, store, edition)
+            except StagedOtherwise:
+                pass  # other prices were approved since a process staged these, and stopped
             except NotAllowed as error:
                 is_wanted = edition is None or edition.slot == store.wanted_at
                 if is_wanted or not isinstance(error, PriceConflict):
                     store = await self._further(found, store, error)
                     continue
-            store = await self.restart(found, store)  # nobody has asked for this very instant: take another one
-        raise RetryLater(after=timedelta(seconds=1), reason=f"store {store.store}: other prices count from the same instants")
+            store = await self.restart(found, store)  # with an instant and prices as they are now
+        raise RetryLater(after=timedelta(seconds=1), reason=f"store {store.store}: other prices change all the time")
 
     async def seal(self, found: ChangeSet, store: ChangeStore) -> ChangeStore:
         """Let the staged prices count from their instant on, or if that is too late, a minute from now."""

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from pricebook.editions.transitions import ever_counts
-from pricebook.errors import NotAllowed, PriceConflict
+from pricebook.errors import NotAllowed, PriceConflict, StagedOtherwise
 from pricebook.model import CombinationPrice, Edition, Head, Price, PriceKey, Value
 from tickler.table import MISSING, Change, Condition
 
@@ -52,7 +52,7 @@ def how_to_stage(key: PriceKey, value: Value, found: Value | None, head: Head) -
     if found is None:
         return StagedWrite(key, path.set(value), path.missing())
     if found.edition == value.edition:
-        raise NotAllowed(f"edition {value.edition} of store {head.store} has another price for {key}: open another edition")
+        raise StagedOtherwise(f"edition {value.edition} of store {head.store} has another price for {key}: open another edition")
     if found.edition is MISSING or not is_dead(found.edition, head):
         raise conflict(head, key, None if found.edition is MISSING else found.edition)
     return StagedWrite(key, path.set(value), path == found)
