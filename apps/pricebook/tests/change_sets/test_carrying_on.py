@@ -13,8 +13,12 @@ from change_desk import APPROVER, READER, ChangeDesk
 from pricebook.access.caller import Caller
 from pricebook.change_sets import ChangeSets, carrier
 from pricebook.change_sets.states import PATIENCE
+<<<<<<< ours
 from pricebook.change_sets.store_steps import StoreSteps
 from pricebook.editions.pages import PageArgs
+=======
+from pricebook.change_sets.store_pages import STORES_AT_A_TIME
+>>>>>>> theirs
 from pricebook.errors import NotAllowed
 from pricebook.identifiers import OWNER
 from pricebook.model import ChangeSet, ChangeStore
@@ -290,6 +294,27 @@ async def test_a_set_whose_edition_somebody_has_cancelled_can_be_approved_again(
     found = await desk.get(found.id)
     assert (found.state, found.refused) == ("submitted", "edition 2 of store 1: it was cancelled: open another edition")
     assert (await desk.carried((await desk.approve(found.id)).id)).state == "approved"
+
+
+async def test_a_store_that_cannot_be_taken_back_yet_lets_all_others_go_on(
+    desk: ChangeDesk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stores = [f"{n:03}" for n in range(STORES_AT_A_TIME + 1)]
+    for store in stores:
+        await desk.book.switch.open_store(store)
+    found = await desk.approved({store: {"P1": 90} for store in stores}, at=APRIL)
+    desk.clock.set(APRIL)
+    await desk.settle(stores[0])
+    monkeypatch.setattr("pricebook.editions.switch.MAX_EDITIONS", 0)
+    await desk.change_sets.unapprove(APPROVER, found.id)
+    with pytest.raises(RetryLater, match="settle or cancel some"):
+        await desk.change_sets.carry_on(found.id)
+    desk.pass_()
+    assert (await desk.shown(stores[0]), await desk.shown(stores[-1])) == ({"P1": 90}, {})
+    monkeypatch.undo()
+    assert (await desk.carried(found.id)).state == "submitted"
+    desk.pass_()
+    assert await desk.shown(stores[0]) == {}
 
 
 async def test_what_is_not_there_or_has_nothing_to_do_is_said(desk: ChangeDesk) -> None:

@@ -13,6 +13,7 @@ from tickler import RetryLater
 from tickler.table import MISSING, Transaction, evolve
 
 WAIT = timedelta(seconds=2)
+LONG_WAIT = timedelta(seconds=30)  # until somebody has done something about a store
 
 
 class TakeBack:
@@ -22,7 +23,16 @@ class TakeBack:
         self._at_point = at_point
 
     async def take_back(self, found: ChangeSet, store: ChangeStore) -> ChangeStore:
-        """Let the prices of a change set count no more in a store, and let the store be pending again."""
+        """Let the prices of a change set count no more in a store, and let the store be pending again.
+
+        It is never refused, only postponed, so that a store that cannot be taken back yet does not keep others from it.
+        """
+        try:
+            return await self._take_back(found, store)
+        except NotAllowed as error:
+            raise RetryLater(after=LONG_WAIT, reason=str(error)) from None
+
+    async def _take_back(self, found: ChangeSet, store: ChangeStore) -> ChangeStore:
         if store.edition is MISSING or store.state in ("pending", "open", "staged"):
             return await self._cancel(found, store)
         head = await self._steps.head(store.store)
