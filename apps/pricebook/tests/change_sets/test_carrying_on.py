@@ -317,6 +317,26 @@ async def test_a_store_that_cannot_be_taken_back_yet_lets_all_others_go_on(
     assert await desk.shown(stores[0]) == {}
 
 
+async def test_a_decision_that_waits_is_carried_out_by_one_send_however_long_that_takes(
+    desk: ChangeDesk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await desk.stores("1", prices={"P1": 100})
+    other = await desk.approved({"1": {"P1": 90}})
+    desk.pass_()
+    await desk.settle("1")
+    rollback = await desk.change_sets.roll_back(Caller("rudi", APPROVER.roles), other.id)
+    found = await desk.approve(rollback.id)
+    monkeypatch.setattr("pricebook.editions.switch.MAX_EDITIONS", 0)
+    for _ in range(3):
+        await play(desk.book.t, desk.clock, until=desk.book.now() + PATIENCE)
+        await desk.change_sets.sweep()
+    sends = [each.key for each in (await desk.book.t.schedules.list(owner=OWNER)).items if found.id in each.key]
+    assert sends == [f"change-set/{found.id}/{found.rev}"]
+    monkeypatch.undo()
+    await play(desk.book.t, desk.clock, until=desk.book.now() + timedelta(minutes=1))
+    assert (await desk.get(found.id)).state == "approved"
+
+
 async def test_what_is_not_there_or_has_nothing_to_do_is_said(desk: ChangeDesk) -> None:
     assert await desk.change_sets.carry_on("nothing") == "nothing to do: there is no such change set"
     draft: ChangeSet = await desk.draft({"1": {"P1": 1}})

@@ -63,13 +63,16 @@ class Carrier:
                     return await self._approve(found)
                 case "withdrawing":
                     return await self._withdraw(found)
+        except RetryLater:
+            await self._writer.push_due(found, self._writer.now() + states.PATIENCE, begin=False)  # somebody works on it
+            raise
         except (Overtaken, HasChanged):
             return "nothing to do: somebody has decided otherwise meanwhile"
         return f"nothing to do: it is {found.state}"
 
     async def _approve(self, found: ChangeSet) -> str:
         steps = self._ordinary if found.rolls_back is MISSING else self._rollback
-        walk = _Walk(self._db, self._writer, found)
+        walk = _Walk(self._db, found)
         try:
             await walk.each(NOT_STAGED, steps.stage)
             await self._at_point("change_set.all_staged")
@@ -99,7 +102,7 @@ class Carrier:
         return f"refused: {why}"
 
     async def _withdraw(self, found: ChangeSet) -> str:
-        walk = _Walk(self._db, self._writer, found)
+        walk = _Walk(self._db, found)
         await walk.each(None, self._ordinary.take_back)
         await self._at_point("change_set.all_taken_back")
 
@@ -125,9 +128,8 @@ class Carrier:
 class _Walk:
     """Walks over the stores of a change set, some at a time, so that any number of them takes little memory."""
 
-    def __init__(self, db: OpenTable, writer: ChangeSetWriter, found: ChangeSet) -> None:
+    def __init__(self, db: OpenTable, found: ChangeSet) -> None:
         self._db = db
-        self._writer = writer
         self._found = found
         self._begun = time.monotonic()
         self._first_at: datetime | None = None
@@ -153,7 +155,7 @@ class _Walk:
             self.stores += len(page)
             if len(page) == STORES_AT_A_TIME:
                 await self._db.put(progress)
-                await self._rest()
+                self._rest()
         if waiting is not None:
             raise waiting
 
@@ -174,10 +176,9 @@ class _Walk:
             self._first_at = min(instants) if self._first_at is None else min(self._first_at, *instants)
             self._last_at = max(instants) if self._last_at is None else max(self._last_at, *instants)
 
-    async def _rest(self) -> None:
-        """Let the engine call again after a while, which shows that somebody works on it."""
+    def _rest(self) -> None:
+        """Let the engine call again after a while."""
         if time.monotonic() - self._begun > SLICE_S:
-            await self._writer.push_due(self._found, self._writer.now() + states.PATIENCE, begin=False)
             raise RetryLater(after=timedelta(seconds=1), reason=f"{self.stores} stores are done in this pass, and others follow")
 
 
