@@ -13,12 +13,9 @@ from change_desk import APPROVER, READER, ChangeDesk
 from pricebook.access.caller import Caller
 from pricebook.change_sets import ChangeSets, carrier
 from pricebook.change_sets.states import PATIENCE
-<<<<<<< ours
+from pricebook.change_sets.store_pages import STORES_AT_A_TIME
 from pricebook.change_sets.store_steps import StoreSteps
 from pricebook.editions.pages import PageArgs
-=======
-from pricebook.change_sets.store_pages import STORES_AT_A_TIME
->>>>>>> theirs
 from pricebook.errors import NotAllowed
 from pricebook.identifiers import OWNER
 from pricebook.model import ChangeSet, ChangeStore
