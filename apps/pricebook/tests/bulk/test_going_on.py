@@ -8,6 +8,7 @@ import pytest
 
 from imports import ADA, SMALL, Imports, csv_of
 from pricebook.app import Pricebook
+from pricebook.bulk import BulkLimits
 from pricebook.identifiers import OWNER
 from pricebook.model import BulkCounts, BulkJob, ChangeSet
 from tickler import ManualClock, RetryLater
@@ -82,6 +83,25 @@ async def test_a_job_is_done_in_slices_and_tells_how_far_it_is(opened: Pricebook
         *(("adding", 21, 3 * n, 3 * n - 1) for n in range(1, 8)),
     ]
     assert await imports.lines(await imports.get(job.id)) == ADDED
+
+
+async def test_a_slice_never_ends_within_a_record_of_several_lines(opened: Pricebook) -> None:
+    imports = in_slices(opened, limits=BulkLimits(batch=1))
+    await imports.stores({"1": {}})
+    job = await imports.start(csv_of([f'1,"two\r\nlines {n}",5,EUR' for n in range(5)]))
+    assert await imports.work(job.id) > 10
+    assert (await imports.get(job.id)).counts == BulkCounts(changes=5)
+
+
+async def test_a_run_that_was_kept_twice_has_no_duplicates_of_its_own(opened: Pricebook) -> None:
+    """The second time it is shorter, because the attempt is over earlier."""
+    imports = Imports(opened)
+    await imports.stores({"1": {}})
+    job = await imports.start(CONTENT)
+    with pytest.raises(Stopped):
+        await Imports(opened, SMALL, stopping_at("bulk.run_kept")).jobs.work(job.id)  # type: ignore[arg-type]
+    await in_slices(opened, limits=BulkLimits(batch=2)).work(job.id)
+    assert (await imports.get(job.id)).counts == BulkCounts(changes=20)
 
 
 async def test_the_engine_calls_until_a_job_is_done(
