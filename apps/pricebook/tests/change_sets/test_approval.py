@@ -11,9 +11,10 @@ from book import MARCH
 from change_desk import APPROVER, EDITOR, ChangeDesk, lines_of, only_of, utc
 from pricebook.access.caller import Caller
 from pricebook.change_sets import ChangeSets, Line, NewChangeSet
+from pricebook.change_sets.conflicts import Conflicts
 from pricebook.editions.pages import PageArgs
-from pricebook.errors import InvalidField, LacksRole, NotAllowed, PriceConflict
-from pricebook.model import PriceKey
+from pricebook.errors import HasChanged, InvalidField, LacksRole, NotAllowed, PriceConflict
+from pricebook.model import ChangeSet, PriceKey
 from pricebook.money import Money
 from tickler.errors import InvalidInput
 from tickler.table import MISSING
@@ -265,6 +266,23 @@ async def test_whoever_has_submitted_a_set_does_not_approve_it(desk: ChangeDesk)
         await desk.approve(found.id)
     relaxed = ChangeSets(desk.book.t, desk.book.db, desk.book.switch, four_eyes=False)
     assert (await relaxed.approve(APPROVER, found.id, rev=found.rev)).state == "approving"
+
+
+async def test_a_revision_that_was_not_looked_at_is_not_approved(desk: ChangeDesk, monkeypatch: pytest.MonkeyPatch) -> None:
+    await desk.stores("1", prices={"P1": 100})
+    found = await desk.submitted({"1": {"P1": 90}}, at=APRIL)
+    check = Conflicts.check
+
+    async def slowly(self: Conflicts, checked: ChangeSet) -> None:
+        await check(self, checked)
+        if checked.state == "submitted":
+            await desk.change_sets.send_back(APPROVER, found.id)
+            await desk.change_sets.put_lines(APPROVER, found.id, lines_of({"1": {"P1": 1}}))
+            await desk.change_sets.submit(APPROVER, found.id)
+
+    monkeypatch.setattr(Conflicts, "check", slowly)
+    with pytest.raises(HasChanged):
+        await desk.change_sets.approve(APPROVER, found.id, rev=found.rev + 3)  # anna guesses the one that she submits herself
 
 
 async def test_an_emergency_needs_both_roles_and_a_reason_and_is_audited_as_one(desk: ChangeDesk) -> None:

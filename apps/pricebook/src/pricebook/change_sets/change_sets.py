@@ -27,7 +27,7 @@ from pricebook.editions.outlook import Outlooks
 from pricebook.editions.pages import NodePage, PageArgs
 from pricebook.editions.point_in_time import PointInTime
 from pricebook.editions.switch import Switch
-from pricebook.errors import InvalidField, NotAllowed, PricebookError
+from pricebook.errors import HasChanged, InvalidField, NotAllowed, PricebookError
 from pricebook.model import ChangeLine, ChangeProgress, ChangeSet, ChangeStore, PriceKey
 from pricebook.points import AtPoint, pass_on
 from tickler import Tickler
@@ -228,6 +228,8 @@ class ChangeSets:
         return await self._writer.create(draft, cause_of(caller, request=request))
 
     async def _approve(self, found: ChangeSet, approval: Approval) -> ChangeSet:
+        if found.rev != approval.rev:
+            raise HasChanged(f"change set {found.id}", found.rev)  # what is checked here is what is approved
         states.check_state(found, "submitted")
         await self._check(found)
 
