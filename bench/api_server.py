@@ -11,8 +11,8 @@ from litestar import Litestar, route
 from litestar.enums import HttpMethod
 
 from tickler import connect
-from tickler.cli.event_loop import run
-from tickler.cli.gc_tuning import tune_gc
+from tickler.process.event_loop import run
+from tickler.process.gc_tuning import tune_gc
 from tickler.server.app import make_app
 from tickler.server.middleware.uvicorn_protocol import uvicorn_config
 from tickler.server.settings import ServerSettings

@@ -26,13 +26,13 @@ from measure import Result, Stopwatch, pairs
 from postgres import bench_server
 from sink import SinkProcess
 from tickler import Cron, ManualClock, Policy, RunOptions, Schedule, Tickler, connect, new_secret
-from tickler.cli.event_loop import loop_factory
-from tickler.cli.gc_tuning import tune_gc
 from tickler.database.postgres.pool import BEGIN_CLAIM
 from tickler.database.sqlite.connection import PRAGMAS
 from tickler.index.advance import ROW_FORMAT
 from tickler.model.delivery import Delivery
 from tickler.model.fire import MAX_CLAIM_BYTES, fire_id
+from tickler.process.event_loop import loop_factory
+from tickler.process.gc_tuning import tune_gc
 from tickler.stores.postgres import fires as postgres_fires
 from tickler.stores.sqlite import fires as sqlite_fires
 from tickler.stores.sqlite import index as sqlite_index

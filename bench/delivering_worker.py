@@ -11,8 +11,8 @@ import sys
 import time
 
 from tickler import ManualClock, RunOptions, connect
-from tickler.cli.event_loop import run
-from tickler.cli.gc_tuning import tune_gc
+from tickler.process.event_loop import run
+from tickler.process.gc_tuning import tune_gc
 
 AT_ONCE = 100
 OPTIONS = RunOptions(in_flight=AT_ONCE, per_owner=AT_ONCE, per_host=AT_ONCE)

@@ -21,10 +21,11 @@ from msgspec.structs import replace
 
 from pricebook.app import Pricebook, Settings, open_pricebook
 from pricebook.editions.timing import Timing
-from pricebook.event_loop import run, tune_gc
 from pricebook.serving import serve, working
 from pricebook.settling import Settling, SettlingOptions
 from pricebook_store import SIZES, size
+from tickler.process.event_loop import run
+from tickler.process.gc_tuning import tune_gc
 
 
 async def pricebook(url: str) -> None:
@@ -100,4 +101,4 @@ def _tell(number: float) -> None:
 MODES = {"serve": pricebook, "bare": bare, "work": worker}
 
 if __name__ == "__main__":
-    run(MODES[sys.argv[1]](sys.argv[2]))
+    run(lambda: MODES[sys.argv[1]](sys.argv[2]))

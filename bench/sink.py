@@ -16,7 +16,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import cast
 
-from tickler.cli.event_loop import loop_factory
+from tickler.process.event_loop import loop_factory
 
 ANSWER = b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n"
 LENGTH = re.compile(rb"\n[Cc]ontent-[Ll]ength: *(\d+)")  # twice as fast as with IGNORECASE

@@ -111,7 +111,10 @@ OF_PACKAGES = {
         "Visitor",
         "Web",
         "WebSettings",
+        "listen",
         "local_path",
+        "run",
+        "serve",
     },
     "tickler.webhooks": {"Received", "new_key", "new_secret", "verify"},
 }

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tickler import InvalidInput
-from tickler.cli.event_loop import loop_factory
+from tickler.process.event_loop import loop_factory
 
 from .preloaded import run_tickler
 

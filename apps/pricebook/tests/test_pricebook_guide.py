@@ -25,8 +25,9 @@ from pricebook.cli import app
 from pricebook.graphql.schema import build_schema
 from pricebook.loading.loader import load_catalogue
 from pricebook.loading.made_catalogue import MadeCatalogue
-from pricebook.serving import listen, serve
+from pricebook.serving import serve
 from pricebook.web.visitors import make_web, price_tokens
+from tickler.web import listen
 
 ROOT = Path(__file__).parents[3]
 GUIDE = ROOT / "docs" / "guides" / "pricebook.md"

@@ -12,9 +12,11 @@
 | `Assets` | a package's static files, under addresses that browsers cache for ever |
 | `Visitor` | who sends a request |
 | `Refused` | an error with a status, answered as problem+json or by your page |
+| `serve` | answers requests with uvicorn, beside a worker, and drains both at a signal; `listen` and `run` begin it |
 """
 
 from tickler.access.bearer_tokens import BearerToken, BearerTokens, TokenPage
+from tickler.process.event_loop import run
 from tickler.web.application import Web
 from tickler.web.assets import Assets
 from tickler.web.forms import FormFields, Forms
@@ -22,6 +24,7 @@ from tickler.web.one_time_links import OneTimeLinks
 from tickler.web.problems import Answer, Refused
 from tickler.web.rate_limit import RateLimit
 from tickler.web.redirects import local_path
+from tickler.web.serving import listen, serve
 from tickler.web.sessions import Session, Sessions
 from tickler.web.settings import WebSettings
 from tickler.web.visitor import Visitor
@@ -42,5 +45,8 @@ __all__ = [
     "Visitor",
     "Web",
     "WebSettings",
+    "listen",
     "local_path",
+    "run",
+    "serve",
 ]

@@ -16,8 +16,9 @@ from pricebook.app.handlers import begin_sweeps, sweep
 from pricebook.editions.staging import Staged
 from pricebook.identifiers import SWEEP_OWNER
 from pricebook.money import Money
-from pricebook.serving import listen, serve
+from pricebook.serving import serve
 from tickler import PythonTarget
+from tickler.web import listen
 
 HANG_S = 30
 
@@ -31,7 +32,7 @@ async def book(sqlite_url: str) -> AsyncIterator[Pricebook]:
 async def answers(port: int) -> bool:
     try:
         _, writer = await asyncio.open_connection("127.0.0.1", port)
-    except ConnectionRefusedError:
+    except ConnectionError:  # also one that is taken and dropped while the server ends
         return False
     writer.close()
     return True
@@ -52,6 +53,8 @@ async def test_a_signal_lets_what_is_being_done_end(book: Pricebook) -> None:
         async with asyncio.timeout(HANG_S):
             await book.t.send("ada", "slow", PythonTarget("slow"))
             await begun.wait()
+            async with aiohttp.ClientSession() as session, session.get(f"http://127.0.0.1:{port}/health/live") as answer:
+                assert answer.status == 200
             signal.raise_signal(signal.SIGTERM)
             while await answers(port):
                 await asyncio.sleep(0.01)

@@ -21,14 +21,14 @@ from slothpost.demo import DEMO_USER, open_demo
 from slothpost.errors import InvalidField, NotFound, SlothpostError
 from slothpost.local_key import ensure_key, make_private
 from slothpost.model import User
-from slothpost.serving import listen, serve
+from slothpost.serving import serve
 from slothpost.settings import DEFAULT_PORT, Settings
 from slothpost.web.api_tokens import API_TOKEN_PREFIX, ApiToken, ApiTokens
 from slothpost.web.pages.sign_in import sign_in_path
 from slothpost.web.tick import BUDGET_MS, MAX_BUDGET_MS, PUBLISH_S
 from tickler import RunOptions
 from tickler.errors import TicklerError
-from tickler.web import Web
+from tickler.web import Web, listen, run
 
 FAILED = 1
 NOT_FOUND = 3
@@ -80,7 +80,7 @@ def serve_command(host: Host = LOCALHOST, port: Port = None, demo: IsDemo = Fals
     _check_reachable(settings, host)
     chosen = int(given.get("SLOTHPOST_PORT") or os.environ.get("SLOTHPOST_PORT") or DEFAULT_PORT)
     with closing(listen(host, chosen)) as listening:
-        asyncio.run(_serve(settings, listening, is_demo=demo, works=not no_worker))
+        run(lambda: _serve(settings, listening, is_demo=demo, works=not no_worker))
 
 
 @app.command("invite")

@@ -18,7 +18,6 @@ from browser.visitor import TELEPHONE, Visitor
 from page_client import web_of
 
 from installation import Installation, network_settings, open_installation
-from slothpost.serving import listen
 from slothpost.settings import Settings
 from slothpost.sources.source_settings import SourceSettings
 from slothpost.standins.appstore import AppStoreStandIn
@@ -28,6 +27,7 @@ from slothpost.standins.vercel import VercelStandIn
 from slothpost.standins.x import XStandIn
 from slothpost.web.app import create_app
 from tickler import ManualClock
+from tickler.web import listen
 
 if TYPE_CHECKING:
     from playwright.async_api import Browser, ViewportSize

@@ -19,7 +19,8 @@ from slothpost.demo.made_products import GITHUB_TOKEN, SPARE_REPOSITORY, WEBSITE
 from slothpost.demo.time_lapse import work
 from slothpost.demo_links import DemoLinks
 from slothpost.model import Product
-from slothpost.serving import listen, serve
+from slothpost.serving import serve
+from tickler.web import listen
 
 pytestmark = pytest.mark.xdist_group("demo")
 

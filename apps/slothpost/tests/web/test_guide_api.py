@@ -14,7 +14,8 @@ import pytest
 from api_client import tokens_of
 
 from installation import Installation
-from slothpost.serving import listen, serve
+from slothpost.serving import serve
+from tickler.web import listen
 
 SCRIPT = Path(__file__).parents[4] / "examples" / "slothpost_week.py"
 

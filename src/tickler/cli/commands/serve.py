@@ -16,8 +16,6 @@ from rich.console import Console
 from rich.markup import escape
 
 from tickler.cli.commands.work import MAX_TIMEOUT_S, MaxTimeout, Setup, load_setup, run_setup
-from tickler.cli.event_loop import run
-from tickler.cli.gc_tuning import tune_gc
 from tickler.cli.logs import configure_logging
 from tickler.cli.options import StoreOption, flag
 from tickler.cli.shutdown import Shutdown
@@ -28,7 +26,9 @@ from tickler.deliver.run_options import RunOptions
 from tickler.deliver.target_registry import check_environment
 from tickler.distribution import install_command
 from tickler.errors import InvalidInput
-from tickler.file_limit import raise_file_limit
+from tickler.process.event_loop import run
+from tickler.process.file_limit import raise_file_limit
+from tickler.process.gc_tuning import tune_gc
 from tickler.server.event_stream import EventStream
 from tickler.server.settings import DEFAULT_PORT, ServerSettings
 

@@ -10,7 +10,6 @@ from typing import Annotated
 import typer
 
 from tickler.cli.commands.work import Setup, load_setup, run_setup
-from tickler.cli.event_loop import run
 from tickler.cli.logs import configure_logging
 from tickler.cli.options import FLAG, StoreOption, required_store
 from tickler.cli.output import print_json
@@ -19,6 +18,7 @@ from tickler.client import Tickler
 from tickler.connect import connect
 from tickler.deliver.summary import Summary
 from tickler.deliver.target_registry import check_environment
+from tickler.process.event_loop import run
 
 Budget = Annotated[int, typer.Option(min=1, max=86_400_000, metavar="MS", help="How long to claim fires, in milliseconds.")]
 AlwaysJson = Annotated[

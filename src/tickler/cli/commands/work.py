@@ -13,8 +13,6 @@ from typing import Annotated
 
 import typer
 
-from tickler.cli.event_loop import loop_factory, run
-from tickler.cli.gc_tuning import tune_gc
 from tickler.cli.loading import load_object
 from tickler.cli.logs import configure_logging
 from tickler.cli.metrics_server import HOST, serving_metrics
@@ -28,7 +26,9 @@ from tickler.connect import connect, opened_store
 from tickler.deliver.run_options import MIN_LEASE, RunOptions
 from tickler.deliver.target_registry import check_environment
 from tickler.errors import InvalidInput, StoreUnavailable
-from tickler.file_limit import raise_file_limit
+from tickler.process.event_loop import loop_factory, run
+from tickler.process.file_limit import raise_file_limit
+from tickler.process.gc_tuning import tune_gc
 
 DEFAULTS = RunOptions()
 LEASE_S, DRAIN_S = DEFAULTS.lease.total_seconds(), DEFAULTS.drain.total_seconds()

@@ -16,7 +16,7 @@ from litestar.exceptions import NotFoundException
 from litestar.types import ASGIApp, Receive, Scope, Send
 
 from tickler.access.tokens import Tokens
-from tickler.file_limit import file_limit
+from tickler.process.file_limit import file_limit
 from tickler.server.middleware.caller import ANONYMOUS, CALLER, LOCAL, WRONG_TOKENS, Caller, of_token
 from tickler.server.middleware.connection_limit import connection_limits
 from tickler.server.problems import answer_of

@@ -12,7 +12,7 @@ import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from tickler.deliver.log_throttle import ThrottledLog
-from tickler.file_limit import file_limit
+from tickler.process.file_limit import file_limit
 from tickler.server.middleware.connection_limit import ConnectionLimit, connection_limits
 from tickler.server.problems import problem_of
 from tickler.server.settings import ServerSettings

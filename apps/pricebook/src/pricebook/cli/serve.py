@@ -15,9 +15,9 @@ from pricebook.app import DEFAULT_PORT, Pricebook, Settings, open_pricebook
 from pricebook.cli.session import read_settings
 from pricebook.demo import DEMO_PERSON, open_demo
 from pricebook.errors import InvalidField, NotFound
-from pricebook.event_loop import run, tune_gc
-from pricebook.serving import listen, serve
+from pricebook.serving import serve
 from pricebook.web.visitors import make_web, sign_in_link
+from tickler.web import listen, run
 
 LOCALHOST = "127.0.0.1"
 OPERATOR = "operator"
@@ -39,7 +39,7 @@ def serve_command(host: Host = LOCALHOST, port: Port = None, demo: IsDemo = Fals
     _check_reachable(host)
     chosen = int(given.get("PRICEBOOK_PORT") or os.environ.get("PRICEBOOK_PORT") or DEFAULT_PORT)
     with closing(listen(host, chosen)) as listening:
-        run(_serve(settings, listening, is_demo=demo, works=not no_worker))
+        run(lambda: _serve(settings, listening, is_demo=demo, works=not no_worker))
 
 
 async def _serve(settings: Settings, listening: socket.socket, *, is_demo: bool, works: bool) -> None:
@@ -55,7 +55,6 @@ async def _serve(settings: Settings, listening: socket.socket, *, is_demo: bool,
         for line in () if demo is None else demo.hints():
             _say(line)
         typer.echo(err=True)
-        tune_gc()
         await serve(book, listening, works=works)
 
 

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 import tickler
-from tickler import file_limit
 from tickler.cli.commands import serve, work
-from tickler.file_limit import raise_file_limit
+from tickler.process import file_limit
+from tickler.process.file_limit import raise_file_limit
 from tickler.server.middleware.connection_limit import MAX_CONNECTIONS, connection_limits
 
 NOFILE = resource.RLIMIT_NOFILE
@@ -77,4 +77,4 @@ def test_only_one_module_asks_for_the_limit() -> None:
     """Elsewhere the import would fail on Windows."""
     root = Path(tickler.__file__).parent
     asking = {path.relative_to(root).as_posix() for path in root.rglob("*.py") if "import resource" in path.read_text("utf-8")}
-    assert asking == {"file_limit.py"}
+    assert asking == {"process/file_limit.py"}
