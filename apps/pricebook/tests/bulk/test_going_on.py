@@ -12,6 +12,7 @@ from pricebook.bulk import BulkLimits
 from pricebook.identifiers import OWNER
 from pricebook.model import BulkCounts, BulkJob, ChangeSet
 from tickler import ManualClock, RetryLater
+from tickler.table import evolve
 
 CONTENT = csv_of([f"1,P{n},5.{n:02},EUR" for n in range(20)])
 ADDED = {f"1/ALL/P{n}": 500 + n for n in range(20)}
@@ -191,6 +192,25 @@ async def test_a_change_set_that_somebody_cancels_fails_its_job(opened: Priceboo
     found = await imports.get(job.id)
     assert found.state == "failed"
     assert "cancelled" in found.error
+
+
+@pytest.mark.parametrize("left", [{"roles": {"read"}}, {"stores": ["9"]}])
+async def test_what_is_added_for_somebody_who_may_do_less_meanwhile_is_taken_back(
+    opened: Pricebook, left: dict[str, object]
+) -> None:
+    bea = await opened.people.create("Bea", ["read", "edit"])
+    stopping = Imports(opened, at_point=stopping_at("bulk.added"))  # type: ignore[arg-type]
+    await stopping.stores({"1": {}})
+    job = await stopping.start(CONTENT, caller=bea.caller, all_or_nothing=True)
+    with pytest.raises(Stopped):
+        await stopping.jobs.work(job.id)
+    await opened.db.put(evolve(bea, **left))
+    imports = Imports(opened)
+    await imports.work(job.id)
+    job = await imports.get(job.id)
+    change_set = await imports.change_set(job)
+    assert change_set is not None
+    assert (job.state, change_set.state) == ("failed", "cancelled")
 
 
 async def test_a_sweep_begins_again_what_the_engine_has_lost(opened: Pricebook) -> None:

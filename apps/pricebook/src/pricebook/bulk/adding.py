@@ -71,10 +71,14 @@ class Adding:
             await self._submit(attempt)
 
     async def take_back(self, attempt: Attempt) -> None:
-        """Cancel the change set of a job that ends early, unless somebody else has decided about it already."""
+        """Cancel the change set of a job that ends early, unless somebody else has decided about it already.
+
+        It is the job's own: that its actor may do less today does not keep it.
+        """
         job = attempt.job
         if await self._is_draft(job):
-            await self._change_sets.cancel(attempt.caller, job.change_set, reason=job.error, request=job.request)
+            canceller = Caller(attempt.caller.id, frozenset({"edit"}))
+            await self._change_sets.cancel(canceller, job.change_set, reason=job.error, request=job.request)
 
     async def _put(self, attempt: Attempt, collected: _Collected) -> None:
         """Add lines, and then write down that they are. A process that is killed in between adds the same lines again."""
