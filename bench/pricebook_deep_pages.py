@@ -53,7 +53,7 @@ async def _compared(store: str, prices: Prices) -> list[Result]:
     for direction, (one, deep) in pairs.items():
         found = await prices.of_product(product, page=deep)
         assert len(found.edges) == FIRST
-        first_s, deep_s = await _medians(prices, product, one, deep)
+        first_s, deep_s = await _typical(prices, product, one, deep)
         results.append(
             Result(
                 f"pricebook: {store}: page {_deep():,} {direction}",
@@ -68,12 +68,15 @@ async def _compared(store: str, prices: Prices) -> list[Result]:
     return results
 
 
-async def _medians(prices: Prices, product: str, *pages: PageArgs) -> list[float]:
-    """Return the median seconds of each page, read in turns: PostgreSQL's time is not that of this process."""
+async def _typical(prices: Prices, product: str, *pages: PageArgs) -> list[float]:
+    """Return the seconds that each page takes when nothing else gets in its way, read in turns: three of four take longer.
+
+    They are not processor time, since PostgreSQL's is not that of this process.
+    """
     seconds: list[list[float]] = [[] for _ in pages]
     for _ in range(ROUNDS):
         for page, its in zip(pages, seconds, strict=True):
             began = time.perf_counter()
             await prices.of_product(product, page=page)
             its.append(time.perf_counter() - began)
-    return [statistics.median(each) for each in seconds]
+    return [statistics.quantiles(each, n=4)[0] for each in seconds]

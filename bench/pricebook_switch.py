@@ -22,7 +22,7 @@ from pricebook.app import Pricebook, Settings, open_pricebook
 from pricebook.change_sets import Line, NewChangeSet
 from pricebook.editions.staging import Staged
 from pricebook.loading.made_catalogue import MadeCatalogue
-from pricebook.model import Price, PriceKey, UnsettledEdition
+from pricebook.model import PriceKey, UnsettledEdition
 from pricebook.money import Money
 from pricebook.settling.jobs import change_key, owner_of
 from pricebook_readers import issue_tokens, mixed
@@ -33,6 +33,8 @@ from tickler import RetryLater
 RATE = 50
 SPIKE_MS = 2.3  # of a store with 500 products, by SQL of the spike's own
 TRIAL_STORES = 5
+TRIES = 3
+CHANGED_MINOR = 1_234
 START_S = 12  # of the two processes
 SETTLE_TIMEOUT_S = 300
 POLL_S = 0.25
@@ -127,10 +129,8 @@ async def _many_stores(book: Pricebook, say: Callable[[str], None]) -> list[Resu
         server_process("pricebook_server.py", "work", book.settings.store) as worker,
         http_load(server.port) as load,
     ):
-        say(f"staged in {staged.wall_s:.0f} s, {(change.at - _now()).total_seconds():.0f} s before")
         await _until_scheduled(book, change)
         left = (change.at - _now()).total_seconds() - 2
-        say(f"scheduled, {left:.0f} s before")
         if left < min(chosen.measured_s, 1):
             raise RuntimeError(f"staging took too long: only {left:.0f} s are left before the stores change")
         say(f"readers, {RATE} times a second, before {chosen.switched:,} stores change")
@@ -176,15 +176,20 @@ async def _prepared(book: Pricebook, stores: Sequence[str], say: Callable[[str],
     products = size().switched_products
     trial = await timed(lambda: _approved(book, stores[:TRIAL_STORES], products, timedelta(days=4)))
     staged_s = 1.5 * trial.wall_s * len(stores) / min(TRIAL_STORES, len(stores))
-    ready_s = START_S + staged_s + _before_s() + size().buffer_s
-    say(f"a change set of {len(stores):,} stores with {products} products each, which counts in {ready_s:.0f} s")
-    change: list[Change] = []
+    for _ in range(TRIES):
+        ready_s = START_S + staged_s + _before_s() + size().buffer_s
+        say(f"a change set of {len(stores):,} stores with {products} products each, which counts in {ready_s:.0f} s")
+        change: list[Change] = []
 
-    async def approve() -> None:
-        change.append(await _approved(book, stores, products, timedelta(seconds=ready_s)))
+        async def approve() -> None:
+            change.append(await _approved(book, stores, products, timedelta(seconds=ready_s)))  # noqa: B023  # awaited here
 
-    took = await timed(approve)
-    return change[0], took
+        took = await timed(approve)
+        say(f"staged in {took.wall_s:.0f} s")
+        if took.wall_s <= staged_s:
+            return change[0], took
+        staged_s = 3 * took.wall_s
+    raise RuntimeError("others keep this machine busy: staging takes longer each time")
 
 
 async def _approved(book: Pricebook, stores: Sequence[str], products: int, later: timedelta) -> Change:
@@ -205,7 +210,7 @@ async def _approved(book: Pricebook, stores: Sequence[str], products: int, later
 def _lines(stores: Sequence[str], products: int) -> Iterator[Line]:
     for store in stores:
         for n in range(products):
-            yield Line(PriceKey(store, "ALL", "Base", _catalogue().product(n)), Money(1_234, "EUR"))
+            yield Line(PriceKey(store, "ALL", "Base", _catalogue().product(n)), Money(CHANGED_MINOR, "EUR"))
 
 
 async def _until_scheduled(book: Pricebook, change: Change) -> None:
@@ -237,12 +242,14 @@ async def _while_settling(
 
 
 async def _check(book: Pricebook, change: Change) -> None:
-    """Every price counts, and is settled."""
-    assert (await book.change_sets.get(SOMEBODY, change.id)).state == "settled"
+    """Every price counts, and is settled; the change set learns of it a moment later."""
+    async with asyncio.timeout(SETTLE_TIMEOUT_S):
+        while (await book.change_sets.get(SOMEBODY, change.id)).state != "settled":
+            await asyncio.sleep(POLL_S)
     for store in change.stores[:: max(len(change.stores) // 20, 1)]:
-        row = await book.db.get(Price.key.id(store, "ALL", "Base", _catalogue().product(0)))
-        assert row is not None
-        assert max(row.values.items())[1].amount == 1_234
+        price = await book.prices.as_of(store, _catalogue().product(0), change.at)
+        assert price is not None
+        assert price.amount.minor == CHANGED_MINOR
 
 
 def _before_s() -> float:
