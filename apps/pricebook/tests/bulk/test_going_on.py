@@ -7,8 +7,10 @@ import itertools
 import pytest
 
 from imports import ADA, SMALL, Imports, csv_of
+from pricebook.access.caller import Caller
 from pricebook.app import Pricebook
 from pricebook.bulk import BulkLimits
+from pricebook.change_sets import ChangeSets
 from pricebook.identifiers import OWNER
 from pricebook.model import BulkCounts, BulkJob, ChangeSet
 from tickler import ManualClock, RetryLater
@@ -192,6 +194,22 @@ async def test_a_change_set_that_somebody_cancels_fails_its_job(opened: Priceboo
     found = await imports.get(job.id)
     assert found.state == "failed"
     assert "cancelled" in found.error
+
+
+async def test_of_two_that_submit_at_once_none_fails_the_job(opened: Pricebook, monkeypatch: pytest.MonkeyPatch) -> None:
+    imports = Imports(opened)
+    await imports.stores({"1": {}})
+    submit = ChangeSets.submit
+
+    async def late(self: ChangeSets, caller: Caller, id: str, **options: object) -> ChangeSet:
+        await submit(self, caller, id)  # the other one
+        return await submit(self, caller, id)
+
+    monkeypatch.setattr(ChangeSets, "submit", late)
+    job = await imports.run(CONTENT, submit=True)
+    change_set = await imports.change_set(job)
+    assert change_set is not None
+    assert (job.state, job.error, change_set.state) == ("done", "", "submitted")
 
 
 @pytest.mark.parametrize("left", [{"roles": {"read"}}, {"stores": ["9"]}])

@@ -17,7 +17,7 @@ from pricebook.bulk.moments import Moment, read_moment
 from pricebook.bulk.price_file import PriceFile
 from pricebook.bulk.price_line import PriceLine
 from pricebook.change_sets import Line, NewChangeSet
-from pricebook.errors import InvalidField
+from pricebook.errors import InvalidField, NotAllowed
 from pricebook.model import BulkCounts, BulkJob, BulkOptions, ChangeSet
 from tickler.table import OpenTable
 
@@ -106,7 +106,11 @@ class Adding:
 
     async def _submit(self, attempt: Attempt) -> None:
         if await self._is_draft(attempt.job):
-            await self._change_sets.submit(attempt.caller, attempt.job.change_set, request=attempt.job.request)
+            try:
+                await self._change_sets.submit(attempt.caller, attempt.job.change_set, request=attempt.job.request)
+            except NotAllowed:
+                if await self._is_draft(attempt.job):
+                    raise  # otherwise another process was faster
         await attempt.at_point("bulk.submitted")
 
     async def _is_draft(self, job: BulkJob) -> bool:
