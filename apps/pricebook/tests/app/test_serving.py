@@ -15,6 +15,7 @@ from pricebook.app import Pricebook, Settings, open_pricebook
 from pricebook.app.handlers import begin_sweeps, sweep
 from pricebook.editions.staging import Staged
 from pricebook.identifiers import SWEEP_OWNER
+from pricebook.model import BulkChunk
 from pricebook.money import Money
 from pricebook.serving import serve
 from tickler import PythonTarget
@@ -86,6 +87,33 @@ async def test_a_sweep_finds_nothing_where_nothing_was_lost(book: Pricebook) -> 
     await book.t.trigger(SWEEP_OWNER, "sweep")
     assert (await book.t.tick()).delivered == 1
     assert await sweep(book) == "began again: 0 stores, 0 change sets, 0 imports"
+
+
+async def test_a_part_of_a_sweep_that_fails_keeps_no_other_from_its_turn(
+    book: Pricebook, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def fail(_: object) -> int:
+        raise RuntimeError("a store cannot be looked at")
+
+    done: list[str] = []
+
+    async def succeed(part: object) -> int:
+        done.append(type(part).__name__)
+        return 0
+
+    monkeypatch.setattr(type(book.settling), "sweep", fail)
+    monkeypatch.setattr(type(book.change_sets), "sweep", succeed)
+    monkeypatch.setattr(type(book.bulk), "sweep", succeed)
+    with pytest.raises(RuntimeError, match="a store cannot be looked at"):
+        await sweep(book)
+    assert sorted(done) == ["BulkJobs", "ChangeSets"]
+
+
+async def test_a_sweep_deletes_what_has_expired(book: Pricebook) -> None:
+    now = book.now()
+    await book.db.put(BulkChunk(upload="left", number=0, data=b"of a process that was killed", expires_at=now))
+    await sweep(book)
+    assert await book.db.sweep() == 0
 
 
 async def test_a_worker_that_fails_ends_it_with_its_error(book: Pricebook) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
@@ -56,10 +57,13 @@ async def begin_sweeps(book: Pricebook) -> None:
 
 
 async def sweep(book: Pricebook) -> str:
-    """Begin again what was lost: schedules of stores, change sets, and imports."""
-    stores = await book.settling.sweep()
-    change_sets = await book.change_sets.sweep()
-    jobs = await book.bulk.sweep()
+    """Begin again what was lost: schedules of stores, change sets, and imports. Delete what has expired."""
+    parts = (book.settling.sweep(), book.change_sets.sweep(), book.bulk.sweep(), book.db.sweep())
+    found = await asyncio.gather(*parts, return_exceptions=True)
+    for error in found:
+        if isinstance(error, BaseException):
+            raise error  # after the others had their turn
+    stores, change_sets, jobs, _ = found
     return f"began again: {stores} stores, {change_sets} change sets, {jobs} imports"
 
 
