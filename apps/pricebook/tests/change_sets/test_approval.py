@@ -11,13 +11,14 @@ from book import MARCH
 from change_desk import APPROVER, EDITOR, ChangeDesk, lines_of, only_of, utc
 from pricebook.access.caller import Caller
 from pricebook.change_sets import ChangeSets, Line, NewChangeSet
-from pricebook.change_sets.conflicts import Conflicts
+from pricebook.change_sets.change_sets import CHECKED_AT_ONCE
+from pricebook.change_sets.conflicts import LOOKED_AT, Conflicts
 from pricebook.editions.pages import PageArgs
 from pricebook.errors import HasChanged, InvalidField, LacksRole, NotAllowed, PriceConflict
 from pricebook.model import ChangeSet, PriceKey
 from pricebook.money import Money
 from tickler.errors import InvalidInput
-from tickler.table import MISSING
+from tickler.table import MISSING, OpenTable
 
 DAY = timedelta(days=1)
 APRIL = MARCH + 31 * DAY
@@ -158,6 +159,26 @@ async def test_a_conflict_names_the_other_change_set_on_approval_on_edit_and_on_
     await desk.change_sets.cancel(APPROVER, second.id)
     await desk.carried(second.id)
     assert (await desk.carried((await desk.approve(first.id)).id)).state == "approved"
+
+
+async def test_a_conflict_of_many_lines_is_found_while_they_are_staged(desk: ChangeDesk, monkeypatch: pytest.MonkeyPatch) -> None:
+    await desk.stores("1")
+    many = {f"P{n:04}": 90 for n in range(CHECKED_AT_ONCE + 1_000)}
+    first = await desk.approved({"1": {"P2999": 80}}, at=APRIL)
+    second = await desk.submitted({"1": many}, at=APRIL)
+    get_many, rows = OpenTable.get_many, list[int]()
+
+    async def counting(self: OpenTable, ids: Any, **options: Any) -> Any:
+        rows.append(len(ids))
+        return await get_many(self, ids, **options)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(OpenTable, "get_many", counting)
+        await desk.approve(second.id)
+    assert sum(rows) <= LOOKED_AT + 500
+    found = await desk.carried(second.id)
+    assert found.state == "submitted"
+    assert f"of change set {first.id}" in str(found.refused)
 
 
 async def test_other_products_channels_and_instants_are_no_conflict(desk: ChangeDesk) -> None:

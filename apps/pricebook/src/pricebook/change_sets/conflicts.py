@@ -13,6 +13,8 @@ from pricebook.editions.timing import Now, Timing
 from pricebook.model import ChangeSet, ChangeStore, Head, PriceKey
 from tickler.table import MISSING, OpenTable
 
+LOOKED_AT = 2_000  # lines, since somebody waits; what is in conflict beyond them is found while prices are staged
+
 
 def slot_of(found: ChangeSet, tz: str, soonest: datetime) -> datetime | None:
     """Return the instant under which rows would have the prices; None for one that nobody has asked for."""
@@ -38,14 +40,17 @@ class Conflicts:
     async def check(self, found: ChangeSet) -> None:
         """Raise `PriceConflict` if another change set is approved for a price of this one, and its instant.
 
-        Only stores where another edition has the same instant are looked at more closely.
+        Only stores where another edition has the same instant are looked at more closely, up to a number of lines.
         """
+        left = LOOKED_AT
         async for stores in store_pages(self._db, found.id):
             heads = await self._db.get_many([Head.key.id(each.store) for each in stores])
             for store, head in zip(stores, heads, strict=True):
                 slot = None if head is None else slot_of(found, head.tz, self._now() + self._timing.margin)
                 if head is not None and slot is not None and self._may_conflict(found, head, slot):
-                    await self._check_store(found, store, head, slot)
+                    left -= await self._check_store(found, store, head, slot, left)
+                    if left <= 0:
+                        return
 
     def _may_conflict(self, found: ChangeSet, head: Head, slot: datetime) -> bool:
         return any(
@@ -53,7 +58,9 @@ class Conflicts:
             for number, each in head.editions.items()
         )
 
-    async def _check_store(self, found: ChangeSet, store: ChangeStore, head: Head, slot: datetime) -> None:
+    async def _check_store(self, found: ChangeSet, store: ChangeStore, head: Head, slot: datetime, most: int) -> int:
+        """Return how many lines were looked at: all of the store, or more than `most`."""
+        seen = 0
         async for lines in line_pages(self._db, found.id, store.store):
             keys = [line.price_key() for line in lines]
             rows = await self._db.get_many([key.row for key in keys])
@@ -62,3 +69,7 @@ class Conflicts:
                 other = other_edition(found, head, values.get(key), slot)
                 if other is not None:
                     raise conflict(head, key, other)
+            seen += len(lines)
+            if seen >= most:
+                break
+        return seen
