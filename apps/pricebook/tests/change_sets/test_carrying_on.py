@@ -18,7 +18,7 @@ from pricebook.change_sets.store_steps import StoreSteps
 from pricebook.editions.pages import PageArgs
 from pricebook.errors import NotAllowed
 from pricebook.identifiers import OWNER
-from pricebook.model import ChangeSet, ChangeStore
+from pricebook.model import ChangeSet, ChangeStore, Head
 from tickler import RetryLater
 from tickler.table import MISSING, OpenTable
 from tickler.testing import play
@@ -366,3 +366,24 @@ async def test_a_set_is_settled_although_the_process_that_noted_its_last_store_w
             await desk.change_sets.store_settled(found.id, "1", 2)
     await desk.change_sets.store_settled(found.id, "1", 2)  # it is told again
     assert (await desk.get(found.id)).state == "settled"
+
+
+async def test_what_is_settled_while_it_is_taken_back_is_retracted(desk: ChangeDesk, monkeypatch: pytest.MonkeyPatch) -> None:
+    await desk.stores("1", prices={"P1": 100})
+    found = await desk.approved({"1": {"P1": 90}}, at=APRIL)
+    desk.clock.set(APRIL)
+    await desk.change_sets.unapprove(APPROVER, found.id)
+    read = StoreSteps.head
+
+    async def settled_after(self: StoreSteps, store: str) -> Head:
+        head = await read(self, store)
+        await desk.settle(store)
+        return head
+
+    with monkeypatch.context() as patch:
+        patch.setattr(StoreSteps, "head", settled_after)
+        with pytest.raises(RetryLater, match="its prices are being settled"):
+            await desk.change_sets.carry_on(found.id)
+    assert (await desk.carried(found.id)).state == "submitted"
+    desk.pass_()
+    assert await desk.shown() == {"P1": 100}
