@@ -194,11 +194,14 @@ def _body(delivery: Delivery, target: HttpTarget) -> tuple[bytes, str]:
 
 def _fields(delivery: Delivery, target: HttpTarget, content_type: str, timestamp_s: int, signature: str, length: int) -> bytes:
     """Return the lines of all headers but Host, with a blank line at the end. Nothing that is given replaces ours."""
+    owner, key = delivery.owner, delivery.key
+    if not _PLAIN.fullmatch(owner + key):
+        owner, key = _quoted(owner), _quoted(key)
     given = target.headers or delivery.context
     others = _default_lines(content_type) if not given else _given_lines(content_type, target.headers, delivery.context)
     return (
         f"{others}content-length: {length}\r\nwebhook-id: {delivery.id}\r\nwebhook-timestamp: {timestamp_s}\r\n"
-        f"webhook-signature: {signature}\r\ntickler-owner: {_quoted(delivery.owner)}\r\ntickler-key: {_quoted(delivery.key)}\r\n"
+        f"webhook-signature: {signature}\r\ntickler-owner: {owner}\r\ntickler-key: {key}\r\n"
         f"tickler-nominal-at: {iso(delivery.nominal_at)}\r\ntickler-attempt: {delivery.attempt}\r\n\r\n"
     ).encode()
 
@@ -221,8 +224,8 @@ def _lines(headers: Iterable[tuple[str, str]]) -> str:
 
 
 def _quoted(name: str) -> str:
-    """Percent-encode a name so that every text survives in a header; most stay the same."""
-    return name if _PLAIN.fullmatch(name) else quote(name, safe="!$&'()*+,;=:@/")
+    """Percent-encode a name so that every text survives in a header."""
+    return quote(name, safe="!$&'()*+,;=:@/")
 
 
 def _seconds(timeout_s: float) -> float:
