@@ -240,6 +240,25 @@ async def test_what_was_staged_long_ago_is_staged_again(desk: ChangeDesk) -> Non
     assert await desk.shown() == {"P1": 90}
 
 
+async def test_what_would_have_ended_when_it_is_sealed_is_refused(desk: ChangeDesk) -> None:
+    await desk.stores("1", "2", prices={"P1": 100})
+    found = await desk.approving({"1": {"P1": 90}, "2": {"P1": 90}}, at=APRIL, until_at=APRIL + timedelta(hours=1))
+
+    async def at_point(name: str) -> None:
+        if name == "change_set.all_staged":
+            raise RuntimeError("killed")
+
+    with pytest.raises(RuntimeError, match="killed"):
+        await ChangeSets(desk.book.t, desk.book.db, desk.book.switch, at_point=at_point).carry_on(found.id)
+    desk.clock.set(APRIL + timedelta(hours=1))
+    found = await desk.carried(found.id)
+    assert (found.state, found.refused) == (
+        "submitted",
+        "store 1: these prices would end before they count: choose a later end",
+    )
+    assert [await desk.shown(store) for store in ("1", "2")] == [{"P1": 100}] * 2
+
+
 async def test_what_was_staged_before_other_prices_were_approved_is_staged_again(desk: ChangeDesk) -> None:
     await desk.stores("1", prices={"P1": 100})
     found = await desk.approving({"1": {"P1": 50}}, at=APRIL)

@@ -16,6 +16,10 @@ def wanted_at(found: ChangeSet, tz: str) -> datetime | None:
     return None if found.day is MISSING else midnight(found.day, tz)
 
 
+def ends_too_early(store: str) -> str:
+    return f"store {store}: these prices would end before they count: choose a later end"
+
+
 def until(found: ChangeSet, tz: str) -> datetime | None:
     """Return the instant from which the former prices count again."""
     if found.until_at is not MISSING:

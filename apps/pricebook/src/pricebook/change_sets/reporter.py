@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 from pricebook.change_sets.conflicts import other_edition, slot_of
-from pricebook.change_sets.instants import until, wanted_at
+from pricebook.change_sets.instants import ends_too_early, until, wanted_at
 from pricebook.change_sets.report_values import Finding, Report
 from pricebook.change_sets.store_pages import line_pages, store_pages
 from pricebook.change_sets.store_prices import currency_message
@@ -85,8 +85,7 @@ class Reporter:
     def _check_end(self, tally: Tally, found: ChangeSet, place: _Place) -> None:
         ends_at = until(found, place.head.tz)
         if ends_at is not None and ends_at <= place.counts_from:
-            message = f"store {place.head.store}: these prices would end before they count: choose a later end"
-            tally.find(Finding("error", "late", message))
+            tally.find(Finding("error", "late", ends_too_early(place.head.store)))
 
     async def _store(self, tally: Tally, found: ChangeSet, source: str, store: ChangeStore, place: _Place) -> None:
         async for changes, outlook in self._changes(found, source, store, place):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 
-from pricebook.change_sets.instants import until
+from pricebook.change_sets.instants import ends_too_early, until
 from pricebook.change_sets.store_pages import line_pages
 from pricebook.editions.outlook import Outlook, Outlooks
 from pricebook.editions.staging import Staged
@@ -29,7 +29,7 @@ class StorePrices:
         assert store.edition is not MISSING, "it is open"
         ends_at = until(found, head.tz)
         if ends_at is not None and ends_at <= edition.slot:
-            raise NotAllowed(f"store {store.store}: these prices would end before they count: choose a later end")
+            raise NotAllowed(ends_too_early(store.store))
         async for lines in line_pages(self._db, found.id, store.store):
             new = {line.price_key(): line.money() for line in lines}
             outlook = await self._outlooks.read(head, new)

@@ -14,7 +14,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from datetime import datetime, timedelta
 
-from pricebook.change_sets.instants import wanted_at
+from pricebook.change_sets.instants import ends_too_early, wanted_at
 from pricebook.change_sets.store_prices import StorePrices
 from pricebook.editions.head_writes import Cause
 from pricebook.editions.switch import Switch
@@ -75,6 +75,8 @@ class StoreSteps:
                 return None
             assert store.edition is not MISSING, "a staged store has an edition"
             edition = await self._switch.seal(store.store, store.edition, self._sealed_from(store), cause=cause, using=tx)
+            if edition.from_at is not MISSING and edition.untils and max(edition.untils) <= edition.from_at:
+                raise NotAllowed(ends_too_early(store.store))  # it was staged in time, and that was long ago
             return evolve(store, state="sealed", from_at=edition.from_at)
 
         return await self.step(found, store, work, in_time=True)
