@@ -159,6 +159,20 @@ async def test_everything_is_found_by_what_it_is_of(desk: ChangeDesk) -> None:
     assert (await audit.of_actor(READER, "nobody", page)).nodes == []
 
 
+async def test_the_prices_that_count_again_where_an_approval_is_taken_back_late_are_audited(desk: ChangeDesk) -> None:
+    await desk.stores("1", "2", prices={"P1": 100})
+    found = await desk.approved({"1": {"P1": 90}, "2": {"P1": 90}})
+    desk.pass_()
+    await desk.settle("1")
+    await desk.change_sets.unapprove(APPROVER, found.id, reason="a mistake", request="r-2")
+    await desk.carried(found.id)
+    price, *_ = (await desk.book.audit.of_product(READER, "Base", "P1", PageArgs())).nodes
+    assert (price.store, price.change_set, price.before_amount, price.after_amount) == ("1", found.id, 90, 100)
+    assert (price.actor, price.reason, price.request) == ("anna", "a mistake", "r-2")
+    edition = (await desk.editions("1"))[price.edition]
+    assert (edition.retracts, edition.from_at) == (2, price.from_at)
+
+
 async def test_the_audit_is_as_far_as_the_stores_of_the_caller(desk: ChangeDesk) -> None:
     ids = await an_eventful_life(desk)
     mine, audit, page = only_of("2"), desk.book.audit, PageArgs(first=2_048)

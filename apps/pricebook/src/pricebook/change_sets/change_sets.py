@@ -68,7 +68,7 @@ class ChangeSets:
         prices = StorePrices(db, switch, outlooks, at_point)
         ordinary = StoreSteps(db, switch, prices, now, at_point)
         rollback = RollbackSteps(db, switch, ordinary, prices, at_point)
-        take_back = TakeBack(switch, ordinary, at_point).take_back
+        take_back = TakeBack(switch, ordinary, prices, at_point).take_back
         self._carrier = Carrier(
             db,
             self._writer,

@@ -43,10 +43,10 @@ class StorePrices:
             await self._switch.stage(store.store, store.edition, staged)
 
     async def stage_retraction(self, found: ChangeSet, store: ChangeStore, head: Head, edition: Edition) -> None:
-        """Stage what takes back a settled edition, whose prices `found` names the change set of."""
+        """Stage what takes back a settled edition: of the change set that `found` rolls back, or of itself."""
         assert store.edition is not MISSING, "it is open"
-        assert found.rolls_back is not MISSING, "it is a rollback"
-        async for lines in line_pages(self._db, found.rolls_back, store.store):
+        taken_back = found.id if found.rolls_back is MISSING else found.rolls_back
+        async for lines in line_pages(self._db, taken_back, store.store):
             keys = [line.price_key() for line in lines]
             outlook = await self._outlooks.read(head, keys)
             after = await self._without(outlook, keys, store, edition.slot)

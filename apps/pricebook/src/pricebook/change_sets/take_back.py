@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+from pricebook.change_sets.store_prices import StorePrices
 from pricebook.change_sets.store_steps import StoreSteps, cause_of_decision
 from pricebook.editions.switch import Switch
 from pricebook.errors import NotAllowed
@@ -17,9 +18,10 @@ LONG_WAIT = timedelta(seconds=30)  # until somebody has done something about a s
 
 
 class TakeBack:
-    def __init__(self, switch: Switch, steps: StoreSteps, at_point: AtPoint) -> None:
+    def __init__(self, switch: Switch, steps: StoreSteps, prices: StorePrices, at_point: AtPoint) -> None:
         self._switch = switch
         self._steps = steps
+        self._prices = prices
         self._at_point = at_point
 
     async def take_back(self, found: ChangeSet, store: ChangeStore) -> ChangeStore:
@@ -68,9 +70,13 @@ class TakeBack:
         if store.retraction is MISSING:
             return store
         await self._at_point("change_set.retraction_opened")
+        retracting = evolve(store, edition=store.retraction, retracts=store.edition, wanted_at=MISSING)
+        head, edition = await self._steps.opened(retracting)
+        if edition is None:  # another process was faster
+            return await self._forget_retraction(found, store)
         try:
-            await self._switch.stage_retraction(store.store, store.retraction)
-        except NotAllowed:  # another price has its instant, or it was opened too long ago, or another process was faster
+            await self._prices.stage_retraction(found, retracting, head, edition)
+        except NotAllowed:  # likewise, or another price has its instant, or it was opened too long ago
             return await self._forget_retraction(found, store)
         await self._at_point("change_set.retraction_staged")
         return await self._seal_retraction(found, store)
