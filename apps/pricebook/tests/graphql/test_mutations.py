@@ -286,8 +286,8 @@ async def test_hostile_inputs_get_an_error_with_a_code_and_change_nothing(client
     assert await client.data("{ changeSets { nodes { id } } }") == {"changeSets": {"nodes": []}}
 
 
-async def test_names_with_marks_and_control_characters_are_names_like_others(client: ChangeClient) -> None:
-    names = ["P1#!HEAD", "P1\0", "#", "ü" * 50]
+async def test_names_with_marks_are_names_like_others(client: ChangeClient) -> None:
+    names = ["P1#!HEAD", "P1\t", "#", "ü" * 50]
     id = await client.draft(prices(dict.fromkeys(names, 5), channel="W#B"))
     lines = "query ($id: ID!) { changeSet(id: $id) { lines { nodes { channel product } } } }"
     found = (await client.data(lines, id=id))["changeSet"]["lines"]["nodes"]
