@@ -279,6 +279,17 @@ async def test_a_change_set_that_says_too_little_or_too_much_is_refused(
         await desk.change_sets.create(EDITOR, NewChangeSet(**new))
 
 
+async def test_a_reason_is_no_longer_than_what_is_kept_with_each_price(desk: ChangeDesk) -> None:
+    await desk.stores("1", prices={"P1": 100})
+    found = await desk.submitted({"1": {"P1": 90}})
+    too_long = "x" * 2_001
+    with pytest.raises(InvalidField, match="reason: has 2,001 characters: use at most 2,000"):
+        await desk.approve(found.id, reason=too_long)
+    with pytest.raises(InvalidField, match="reason: has 2,001"):
+        await desk.change_sets.cancel(APPROVER, found.id, reason=too_long)
+    assert await desk.get(found.id) == found
+
+
 async def test_whoever_has_submitted_a_set_does_not_approve_it(desk: ChangeDesk) -> None:
     await desk.stores("1")
     draft = await desk.draft({"1": {"P1": 1}}, caller=APPROVER)

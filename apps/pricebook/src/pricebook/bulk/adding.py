@@ -78,7 +78,7 @@ class Adding:
         job = attempt.job
         if await self._is_draft(job):
             canceller = Caller(attempt.caller.id, frozenset({"edit"}))
-            await self._change_sets.cancel(canceller, job.change_set, reason=job.error, request=job.request)
+            await self._change_sets.cancel(canceller, job.change_set, reason=job.error[:500], request=job.request)
 
     async def _put(self, attempt: Attempt, collected: _Collected) -> None:
         """Add lines, and then write down that they are. A process that is killed in between adds the same lines again."""

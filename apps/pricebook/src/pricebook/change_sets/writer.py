@@ -10,9 +10,10 @@ from msgspec import Struct
 from pricebook.access.caller import Caller
 from pricebook.access.scope import may_see_scope
 from pricebook.audit.entries import entry_of_change
+from pricebook.change_sets.values import MAX_REASON
 from pricebook.editions.head_writes import Cause
 from pricebook.editions.timing import Now, whole_milliseconds
-from pricebook.errors import HasChanged, NotAllowed, NotFound
+from pricebook.errors import HasChanged, InvalidField, NotAllowed, NotFound
 from pricebook.identifiers import CARRY_ON, OWNER
 from pricebook.model import ChangeSet
 from pricebook.utc_now import utc_now
@@ -114,4 +115,7 @@ def new_id() -> str:
 
 
 def cause_of(caller: Caller, reason: str = "", request: str = "") -> Cause:
+    """Return who decides, and why. A reason is kept with each price, so that it may not be long."""
+    if len(reason) > MAX_REASON:
+        raise InvalidField("reason", f"has {len(reason):,} characters: use at most {MAX_REASON:,}")
     return Cause(caller.id, reason, request)
