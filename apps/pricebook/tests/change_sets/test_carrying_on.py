@@ -18,7 +18,7 @@ from pricebook.change_sets.store_steps import StoreSteps
 from pricebook.editions.pages import PageArgs
 from pricebook.errors import NotAllowed
 from pricebook.identifiers import OWNER
-from pricebook.model import ChangeSet, ChangeStore, Head
+from pricebook.model import ChangeProgress, ChangeSet, ChangeStore, Head
 from tickler import RetryLater
 from tickler.table import MISSING, OpenTable
 from tickler.testing import play
@@ -142,6 +142,34 @@ async def test_much_work_is_done_in_slices_and_shows_how_far_it_is(desk: ChangeD
     assert found.due_at == APRIL + PATIENCE
     reached = await desk.change_sets.progress(READER, found.id)
     assert (reached.staged, reached.sealed, reached.settled) == (130, 130, 0)
+
+
+async def test_progress_never_goes_back(desk: ChangeDesk, monkeypatch: pytest.MonkeyPatch) -> None:
+    stores = [f"{n:03}" for n in range(2 * STORES_AT_A_TIME + 1)]
+    for store in stores:
+        await desk.book.switch.open_store(store)
+    found = await desk.approving({store: {"P1": 90} for store in stores}, at=APRIL)
+    put, seen = OpenTable.put, list[tuple[int, int]]()
+
+    async def noting(self: OpenTable, item: Any) -> Any:
+        if isinstance(item, ChangeProgress):
+            seen.append((item.staged, item.sealed))
+        return await put(self, item)
+
+    async def at_point(name: str) -> None:
+        if name == "change_set.all_staged" and len(seen) == 2:
+            raise RuntimeError("killed")
+
+    monkeypatch.setattr(OpenTable, "put", noting)
+    with pytest.raises(RuntimeError, match="killed"):
+        await ChangeSets(desk.book.t, desk.book.db, desk.book.switch, at_point=at_point).carry_on(found.id)
+    await desk.carried(found.id)
+    assert seen == [(64, 0), (128, 0), (129, 64), (129, 128)]
+    await desk.change_sets.unapprove(APPROVER, found.id)
+    await desk.carried(found.id)
+    await desk.approve(found.id)
+    again = await desk.change_sets.progress(READER, found.id)
+    assert (again.staged, again.sealed) == (0, 0)
 
 
 async def test_the_sweep_begins_again_what_stands_still(desk: ChangeDesk) -> None:

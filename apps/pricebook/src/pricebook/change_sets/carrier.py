@@ -154,7 +154,8 @@ class _Walk:
             progress = _added(progress, after)
             self.stores += len(page)
             if len(page) == STORES_AT_A_TIME:
-                await self._db.put(progress)
+                if after != list(page):  # otherwise an earlier call has told of more
+                    await self._db.put(evolve(progress, staged=self._found.stores) if which == ("staged",) else progress)
                 self._rest()
         if waiting is not None:
             raise waiting

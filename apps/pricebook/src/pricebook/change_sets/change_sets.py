@@ -236,6 +236,7 @@ class ChangeSets:
         async def also(tx: Transaction, after: ChangeSet) -> None:
             if after.rolls_back is not MISSING:
                 await self._rollbacks.claim(tx, after, approval.cause)
+            tx.delete(ChangeProgress.key.id(after.id))  # of an earlier approval
             await self._writer.begin(tx, after)
 
         def decide(before: ChangeSet) -> ChangeSet:
