@@ -39,6 +39,7 @@ class Prices:
         self._storage = Storage(db)
         self._secret = CursorSecret(db)
         self._points = PointInTime(db, self._now, self._timing)
+        self._needed_heads = False  # of the last page of a product, and probably of the next one, too
         self._upcoming = Upcoming(db, self._now, self._timing, self._secret)
 
     async def of_store(
@@ -57,11 +58,13 @@ class Prices:
         """Return prices of a product by store: those of the channel, and of ALL for stores that have none in it."""
         own = ProductRange(product, channel, type)
         walk = await self._begin(page, ("product", *own), own)
-        try:
-            return await self._product_page(self._db, own, walk, in_one_state=False)
-        except _HeadsNeeded:
-            async with self._storage.one_state() as reads:
-                return await self._product_page(reads, own, walk, in_one_state=True)
+        if not (self._needed_heads and await self._storage.has_snapshots()):
+            try:
+                return await self._product_page(self._db, own, walk, in_one_state=False)
+            except _HeadsNeeded:
+                pass
+        async with self._storage.one_state() as reads:
+            return await self._product_page(reads, own, walk, in_one_state=True)
 
     async def as_of(
         self,
@@ -110,6 +113,7 @@ class Prices:
     async def _product_page(self, reads: Any, own: ProductRange, walk: Traversal, *, in_one_state: bool) -> PricePage:
         async def judge(rows: Sequence[PriceRow], at: datetime) -> list[Counting | None]:
             heads = await heads_for(rows, at, reads)
+            self._needed_heads = bool(heads)
             if heads and not in_one_state and await self._storage.has_snapshots():
                 raise _HeadsNeeded
             return await judged(rows, heads, at, None if in_one_state else reads)
