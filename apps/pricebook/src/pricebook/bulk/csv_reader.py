@@ -97,7 +97,7 @@ class CsvReader:
         given = dict(zip(self._columns, map(unguarded, fields), strict=True))
         if self._delimiter == ";" and "amount" in given:
             given["amount"] = _with_point(given["amount"])
-        return price_line(line, Fields(**given), self._currency, self._limits.key)
+        return price_line(line, Fields(**given), self._currency)
 
     def _read_header(self, text: str) -> None:
         """Find the delimiter, and which column is which. Spreadsheets may name the delimiter in a line of its own."""

@@ -11,7 +11,6 @@ class BulkLimits(Struct, frozen=True):
     size: int = 1_000_000_000  # bytes of an upload
     line: int = 65_536  # bytes
     columns: int = 64
-    key: int = 900  # bytes of the keys of a price; DynamoDB takes 1,024
     failures: int = 10_000  # of a job: with more, the file is of another kind
     chunk: int = 240_000  # bytes of an upload in one item; with JSON around it, it has to stay below 400 KB
     batch: int = 500  # lines that are looked up together

@@ -75,7 +75,7 @@ class NdjsonReader:
             members.currency or "",
             "yes" if members.delete else "",
         )
-        return price_line(line.number, fields, self._currency, self._limits.key)
+        return price_line(line.number, fields, self._currency)
 
 
 class NdjsonWriter:

@@ -15,7 +15,6 @@ from tickler.errors import TicklerError
 COLUMNS = ("store", "channel", "type", "product", "combination", "amount", "currency", "delete")
 EXPORTED = COLUMNS[:-1]
 
-_MAX_CHARACTER = 12  # bytes of a character in a key: four of UTF-8, each written as %XX
 _YES = frozenset({"yes", "true", "1", "x"})
 _NO = frozenset({"", "no", "false", "0"})
 
@@ -52,11 +51,11 @@ class Refusal(NamedTuple):
     other_line: int | None = None
 
 
-def price_line(line: int, fields: Fields, currency: str, longest_key: int) -> PriceLine | Refusal:
+def price_line(line: int, fields: Fields, currency: str) -> PriceLine | Refusal:
     """Read a line. `currency` is for amounts without one."""
     try:
         key = PriceKey(fields.store, fields.channel or ALL, fields.type or "Base", fields.product, fields.combination or None)
-        _check_names(key, longest_key)
+        key.check_names()
         deletes = _flag(fields.delete)
         return PriceLine(line, key, _amount(fields, currency, deletes=deletes), deletes)
     except (PricebookError, TicklerError) as error:
@@ -68,17 +67,6 @@ def amount_and_currency(money: Money) -> tuple[str, str]:
     """Return an amount as it is exported. Prices repeat, and writing one costs more than looking it up."""
     amount, currency = str(money).split(" ")
     return amount, currency
-
-
-def _check_names(key: PriceKey, longest: int) -> None:
-    """Refuse what cannot be a key in the table, which takes up to twelve bytes for a character."""
-    names = f"{key.store}{key.channel}{key.product}{key.combination or ''}"
-    if "\0" in names:
-        raise InvalidField("product", "a name has a NUL character: is this a file of another kind?")
-    if _MAX_CHARACTER * len(names) > longest and len(f"{key.row.pk}{key.row.sk}".encode()) > longest:
-        raise InvalidField(
-            "product", f"the names of store, channel and product are longer than {longest:,} bytes: use shorter ones"
-        )
 
 
 def _flag(text: str) -> bool:

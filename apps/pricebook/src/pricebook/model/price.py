@@ -19,6 +19,7 @@ money_of = lru_cache(maxsize=65_536)(Money)  # prices repeat, and checking a cur
 
 
 MAX_KEY_BYTES = 900  # of a row; keys of its audit and of its past have an instant, too, and DynamoDB takes 1,024
+_MAX_CHARACTER = 12  # bytes of a character in a key: four of UTF-8, each written as %XX
 
 
 class Value(Part):
@@ -118,10 +119,12 @@ class PriceKey(Struct, frozen=True, order=True):
 
     def check_names(self) -> None:
         """Refuse names that cannot be used wherever a price is kept: of what has them already, nothing could be settled."""
-        row = self.row  # refuses what is no text for keys
-        if "\0" in self.store + self.channel + self.product + (self.combination or ""):
+        names = f"{self.store}{self.channel}{self.product}{self.combination or ''}"
+        if "\0" in names:
             raise InvalidField("product", "a name has a NUL character: is this a file of another kind?")
-        if len(row.pk.encode()) + len(row.sk.encode()) > MAX_KEY_BYTES:
+        if not names.isascii() and any("\ud800" <= character <= "\udfff" for character in names):
+            raise InvalidField("product", "a name has half a character: write it as UTF-8")
+        if _MAX_CHARACTER * len(names) > MAX_KEY_BYTES and len(f"{self.row.pk}{self.row.sk}".encode()) > MAX_KEY_BYTES:
             raise InvalidField(
                 "product", f"the names of store, channel and product are longer than {MAX_KEY_BYTES} bytes: use shorter ones"
             )
