@@ -459,7 +459,8 @@ MUTANTS = [
            "tests/deliver/http_client/test_response.py::test_a_response_is_read_wherever_it_is_split"),
     Mutant("send on a connection that was closed while it was idle", "deliver/http_client/outbox.py",
            "if connection in ended:", "if False:",
-           "tests/deliver/http_client/test_connections.py::test_a_connection_that_ended_while_it_was_idle_costs_no_attempt"),
+           "tests/deliver/http_client/test_connections.py::"
+           "test_a_connection_that_ends_between_a_request_and_its_sending_costs_no_attempt"),
     Mutant("use a connection again before its request is sent", "deliver/http_client/connection.py",
            " and not transport.get_write_buffer_size()", "",
            "tests/deliver/http_client/test_connections.py::"
