@@ -27,6 +27,9 @@ class Latencies(NamedTuple):
     ms: Sequence[float]
     timeouts: int
 
+    def joined(self, other: Latencies) -> Latencies:
+        return Latencies(sorted([*self.ms, *other.ms]), self.timeouts + other.timeouts)
+
     def percentile(self, percent: float) -> float:
         return self.ms[min(int(len(self.ms) * percent / 100), len(self.ms) - 1)]
 
