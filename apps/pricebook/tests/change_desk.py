@@ -12,7 +12,7 @@ from pricebook.app import Pricebook
 from pricebook.change_sets import Line, NewChangeSet
 from pricebook.editions.pages import PageArgs
 from pricebook.editions.timing import Timing
-from pricebook.model import AuditEntry, ChangeSet, ChangeStore, Edition, Head, PriceKey
+from pricebook.model import AuditEntry, ChangeSet, ChangeStore, Edition, EndedState, Head, PriceKey
 from tickler import ManualClock, RetryLater
 
 READER = Caller("rita", frozenset(["read"]))
@@ -97,6 +97,10 @@ class ChangeDesk:
 
     async def get(self, id: str) -> ChangeSet:
         return await self.change_sets.get(APPROVER, id)
+
+    async def ended(self, state: EndedState, caller: Caller = READER) -> list[str]:
+        page = await self.change_sets.ended(caller, state, PageArgs(first=2_048))
+        return [each.id for each in page.nodes]
 
     async def in_store(self, id: str, store: str = "1") -> ChangeStore:
         found = await self.book.db.get(ChangeStore.key.id(id, store))

@@ -89,6 +89,10 @@ class MadeChangeSets(Made):
         drawn = self._begin("open", page)
         return self._page(drawn, page, lambda n: self._change_set(drawn, f"C{n}"))
 
+    async def ended(self, caller: Caller, state: str, page: PageArgs) -> NodePage[ChangeSet]:
+        drawn = self._begin("ended", page, state)
+        return self._page(drawn, page, lambda n: self._change_set(drawn, f"C{n}"))
+
     async def lines(self, caller: Caller, id: str, page: PageArgs, *, store: str | None = None) -> NodePage[ChangeLine]:
         drawn = self._begin("lines", page, id, store)
         return self._page(drawn, page, lambda n: self._line(drawn, id, store or f"S{n}"))

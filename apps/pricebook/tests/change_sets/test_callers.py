@@ -93,3 +93,10 @@ async def test_lists_have_what_the_caller_may_see(desk: ChangeDesk) -> None:
     assert [each.change_set for each in await desk.change_sets.of_store(mine, "1")] == [sets[0].id]
     with pytest.raises(NotFound, match="store"):
         await desk.change_sets.of_store(mine, "2")
+    for found in sets:
+        await desk.change_sets.cancel(APPROVER, found.id)
+        await desk.carried(found.id)
+    assert await desk.ended("cancelled", mine) == [sets[0].id]
+    assert len(await desk.ended("cancelled")) == 2
+    with pytest.raises(LacksRole, match="read"):
+        await desk.ended("cancelled", Caller("al", frozenset(["edit"])))

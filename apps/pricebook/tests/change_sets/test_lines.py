@@ -166,6 +166,23 @@ async def test_open_sets_are_listed_newest_first_until_they_are_over(desk: Chang
     assert page.has_previous
 
 
+async def test_sets_that_are_over_are_listed_by_state_and_those_that_ended_last_first(desk: ChangeDesk) -> None:
+    await desk.stores("1")
+    made = [await desk.draft({"1": {"P1": n}}) for n in range(3)]
+    for n in (1, 2, 0):
+        desk.clock.advance(1)
+        await desk.change_sets.cancel(EDITOR, made[n].id)
+    page = await desk.change_sets.ended(READER, "cancelled", PageArgs(first=2))
+    assert [each.id for each in page.nodes] == [made[0].id, made[2].id]
+    assert (page.has_next, page.has_previous) == (True, False)
+    page = await desk.change_sets.ended(READER, "cancelled", PageArgs(first=2, after=page.end_cursor))
+    assert [each.id for each in page.nodes] == [made[1].id]
+    assert (page.has_next, page.has_previous) == (False, True)
+    with pytest.raises(InvalidCursor, match="belongs to another query"):
+        await desk.change_sets.ended(READER, "settled", PageArgs(after=page.end_cursor))
+    assert await desk.ended("settled") == []
+
+
 def test_a_scope_covers_all_stores_with_few_prefixes_and_never_more_than_those_of_its_maker() -> None:
     stores = [f"{n:05}" for n in range(8_000)]
     scope = widened(set(), stores, APPROVER)

@@ -97,6 +97,9 @@ async def test_a_settled_change_set_is_taken_back_by_another_one(desk_anywhere: 
     assert (await desk.get(rollback.id)).state == "settled"
     assert await desk.shown("1") == BEFORE
     assert (await desk.actions(found.id))[-3:] == ["settle", "roll_back", "supersede"]
+    assert await desk.ended("superseded") == [found.id]
+    assert (await desk.ended("settled"))[0] == rollback.id  # the other one made the stores' first prices
+    assert found.id not in await desk.ended("settled")
 
 
 async def test_a_rollback_cancels_where_it_can_and_retracts_where_it_must(desk: ChangeDesk) -> None:

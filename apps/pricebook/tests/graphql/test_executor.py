@@ -29,6 +29,7 @@ QUERIES = [
     '{ changesOn(date: "2026-03-15") { edges { node { product price { currency } } } } }',
     "query ($store: ID!, $flag: Boolean = false) { basePrices(store: $store) { nodes { product @skip(if: $flag) ...A } } } "
     "fragment A on BasePriceRecord { store asOf { product asOf(at: \"2026-03-15T00:00:00Z\") { product } } }",
+    "{ changeSets(state: SETTLED, first: 3) { nodes { id state endedAt } } }",
     "{ changeSets(state: DRAFT, first: 3) { nodes { id state rev day report { canApprove largest { share } } } } }",
     'query ($n: Int) { changeSet(id: "C1") { lines(store: 1, first: $n) { nodes { price { minor } asOf { product } } } } }',
     '{ audit(actor: "x") { nodes { at before { state } changeSet { stores { nodes { state } } } prices { nodes { at } } } } }',

@@ -17,6 +17,7 @@ LISTS = {
     "stores": "stores(",
     "change sets": "changeSets(",
     "change sets of a state": "changeSets(state: DRAFT",
+    "change sets that are over": "changeSets(state: CANCELLED",
     "prices": 'changeSet(id: "%s") { lines(',
     "prices of a store": 'changeSet(id: "%s") { lines(store: "1"',
     "stores of a change set": 'changeSet(id: "%s") { stores(',
@@ -45,6 +46,8 @@ class Filled:
             self.book.pass_()
             make = drawn.choice([self.client.draft, self.client.submitted])
             await make(*self._lines(drawn, stores, 1))
+        for _ in range(drawn.randint(2, 7)):
+            await self.client.do("cancelPriceChange", id=await self.client.draft())
 
     def _lines(self, drawn: random.Random, stores: list[str], most: int) -> list[list[dict[str, Any]]]:
         products = {"P1": 100, **{f"P{drawn.randrange(40)}": drawn.choice([None, 5]) for _ in range(8)}}

@@ -14,6 +14,7 @@ from pathlib import Path
 from browser.visitor import DESK, TELEPHONE
 
 from price_browsing import Served, Visit, fits_fingers
+from price_site import EDI
 from pricebook.model import BulkOptions
 
 VARIABLE = "TICKLER_SCREENSHOTS"
@@ -56,6 +57,7 @@ async def _furnished(served: Served) -> dict[str, str]:
     )
     draft = await site.a_change({"TEA": 199}, stores=("10",), title="A draft with a title that goes on for quite a while")
     submitted = await site.a_submitted_change({"TEA": 99, "NEW": 100}, stores=("10", "11"), title="Clearance")
+    await site.opened.change_sets.cancel(EDI, (await site.a_change({"TEA": 1}, title="Never mind")).id)
 
     async def lines() -> AsyncIterator[bytes]:
         yield b"store,product,amount,currency\n10,TEA,2.99,EUR\n10,TEA,3.99,EUR\n99,TEA,1,EUR\n10,MILK,1.05,EUR\n"
@@ -66,8 +68,8 @@ async def _furnished(served: Served) -> dict[str, str]:
     approved = next(each for each in (await site.opened.coming.next(caller)).changes).change_set
     return {
         "home": "/", "stores": "/stores", "store": "/stores/10", "web": "/stores/10?channel=WEB&range=30d&show=MILK",
-        "products": "/products", "product": "/products/TEA", "changes": "/change-sets", "new": "/new-change-set",
-        "draft": f"/change-sets/{draft.id}?report=1", "submitted": f"/change-sets/{submitted.id}",
+        "products": "/products", "product": "/products/TEA", "changes": "/change-sets", "over": "/change-sets?state=cancelled",
+        "new": "/new-change-set", "draft": f"/change-sets/{draft.id}?report=1", "submitted": f"/change-sets/{submitted.id}",
         "approved": f"/change-sets/{approved}", "uploads": "/uploads", "upload": f"/uploads/{upload.id}", "audit": "/audit",
         "audit-product": "/audit?product=TEA", "edition": "/audit/10/3", "not-found": "/stores/nothing",
     }  # fmt: skip

@@ -10,7 +10,7 @@ from price_site import EDI, PageAnswer, PageReader, PriceSite
 from pricebook.change_sets import Line
 from pricebook.model import PriceKey
 from pricebook.money import Money
-from pricebook.pages import change_set_view
+from pricebook.pages import change_set_list, change_set_view
 
 FIFTH = datetime(2026, 3, 5, tzinfo=UTC)
 DRAFT = {"title": "Spring sale", "begins": "day", "day": "2026-03-06", "ends": "never"}
@@ -252,6 +252,26 @@ async def test_change_sets_are_listed_by_what_has_to_be_done(site: PriceSite) ->
     assert "A draft" in only.text
     assert "A submitted one" not in only.text
     assert "No change sets in this state" in (await ada.get("/change-sets?state=effective")).text
+
+
+async def test_change_sets_that_are_over_are_listed_by_how_they_ended(site: PriceSite, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(change_set_list, "LISTED", 1)
+    ada = await site.a_reader()
+    await site.book.a_store("1", {"TEA": 100})
+    for title in ("The first one", "The last one"):
+        change = await site.a_change({"TEA": 110}, title=title)
+        site.clock.advance(60)
+        await site.opened.change_sets.cancel(EDI, change.id)
+    assert "No change sets are open" in (await ada.get("/change-sets")).text
+    page = await ada.get("/change-sets?state=cancelled")
+    assert page.row("The last one").endswith("Today, 01:02")
+    assert "The first one" not in page.text
+    assert 'href="/change-sets?state=cancelled&amp;after=' in page.source
+    following = next(part for part in page.source.split('"') if "after=" in part).replace("&amp;", "&")
+    page = await ada.get(following)
+    assert "The first one" in page.text
+    assert 'href="/change-sets?state=cancelled">First' in page.source
+    assert "No change sets in this state" in (await ada.get("/change-sets?state=settled")).text
 
 
 async def test_a_large_change_set_is_reported_only_when_somebody_asks(site: PriceSite, monkeypatch: pytest.MonkeyPatch) -> None:

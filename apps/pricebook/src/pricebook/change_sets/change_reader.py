@@ -13,8 +13,8 @@ from pricebook.change_sets.writer import ChangeSetWriter
 from pricebook.editions.keyset_pages import KeysetPages, Listed
 from pricebook.editions.pages import NodePage, PageArgs
 from pricebook.errors import NotFound
-from pricebook.model import ChangeLine, ChangeProgress, ChangeSet, ChangeStore
-from tickler.table import OpenTable
+from pricebook.model import ChangeLine, ChangeProgress, ChangeSet, ChangeStore, EndedState
+from tickler.table import Missing, OpenTable
 
 MAX_OF_STORE = 256  # more than a store has editions
 
@@ -35,16 +35,12 @@ class ChangeReader:
         return [each if each is not None and may_see_scope(caller, each.scope, each.created_by) else None for each in found]
 
     async def open(self, caller: Caller, page: PageArgs) -> NodePage[ChangeSet]:
-        caller.require("read")
         listed = Listed(ChangeSet.open(), _by_creation, (datetime, str), newest_first=True)
+        return await self._visible(caller, "open", listed, page)
 
-        async def read(args: PageArgs) -> NodePage[ChangeSet]:
-            return await self._pages.page(("change sets", "open"), listed, args)
-
-        def keep(found: ChangeSet) -> bool:
-            return may_see_scope(caller, found.scope, found.created_by)
-
-        return await read(page) if caller.has_all_stores else await filtered_page(read, page, keep)
+    async def ended(self, caller: Caller, state: EndedState, page: PageArgs) -> NodePage[ChangeSet]:
+        listed = Listed(ChangeSet.ended(state), _by_end, (datetime, str), newest_first=True)
+        return await self._visible(caller, state, listed, page)
 
     async def lines(self, caller: Caller, id: str, page: PageArgs, *, store: str | None = None) -> NodePage[ChangeLine]:
         """Return lines by store, channel, type and product; of one store, or of all."""
@@ -83,9 +79,24 @@ class ChangeReader:
                 return kept or ChangeProgress(change_set=id)
         return ChangeProgress(change_set=id)
 
+    async def _visible(self, caller: Caller, name: str, listed: Listed[ChangeSet], page: PageArgs) -> NodePage[ChangeSet]:
+        caller.require("read")
+
+        async def read(args: PageArgs) -> NodePage[ChangeSet]:
+            return await self._pages.page(("change sets", name), listed, args)
+
+        def keep(found: ChangeSet) -> bool:
+            return may_see_scope(caller, found.scope, found.created_by)
+
+        return await read(page) if caller.has_all_stores else await filtered_page(read, page, keep)
+
 
 def _by_creation(found: ChangeSet) -> tuple[datetime, str]:
     return found.created_at, found.id
+
+
+def _by_end(found: ChangeSet) -> tuple[datetime | Missing, str]:
+    return found.ended_at, found.id
 
 
 def _by_product(line: ChangeLine) -> tuple[str, str, str, str]:

@@ -28,7 +28,7 @@ from pricebook.editions.pages import NodePage, PageArgs
 from pricebook.editions.point_in_time import PointInTime
 from pricebook.editions.switch import Switch
 from pricebook.errors import HasChanged, InvalidField, NotAllowed, PricebookError
-from pricebook.model import ChangeLine, ChangeProgress, ChangeSet, ChangeStore, PriceKey
+from pricebook.model import ChangeLine, ChangeProgress, ChangeSet, ChangeStore, EndedState, PriceKey
 from pricebook.points import AtPoint, pass_on
 from tickler import Tickler
 from tickler.errors import InvalidInput
@@ -122,6 +122,10 @@ class ChangeSets:
     async def open(self, caller: Caller, page: PageArgs) -> NodePage[ChangeSet]:
         """Return the change sets that are not over, newest first."""
         return await self._reader.open(caller, page)
+
+    async def ended(self, caller: Caller, state: EndedState, page: PageArgs) -> NodePage[ChangeSet]:
+        """Return the change sets that are over and in this state, those that ended last first."""
+        return await self._reader.ended(caller, state, page)
 
     async def of_store(self, caller: Caller, store: str) -> list[ChangeStore]:
         """Return the change sets that are sealed in a store and not settled there."""

@@ -13,6 +13,7 @@ from pricebook.model.bulk_job import (
     BulkUpload,
 )
 from pricebook.model.change_set import (
+    ENDED_STATES,
     NO_COMBINATION,
     ChangeLine,
     ChangeProgress,
@@ -21,6 +22,7 @@ from pricebook.model.change_set import (
     ChangeStore,
     ChangeStoreState,
     Decision,
+    EndedState,
 )
 from pricebook.model.head import Edition, EditionState, Head, Store, UnsettledEdition
 from pricebook.model.notice import Notice, NoticeKind
@@ -42,6 +44,7 @@ from pricebook.model.table import pricebook
 
 __all__ = [
     "ALL",
+    "ENDED_STATES",
     "NO_COMBINATION",
     "PRICE_TYPES",
     "AuditEntry",
@@ -65,6 +68,7 @@ __all__ = [
     "Decision",
     "Edition",
     "EditionState",
+    "EndedState",
     "Head",
     "Notice",
     "NoticeKind",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import date, datetime
-from typing import Literal
+from typing import Literal, get_args
 
 from pricebook.model.price import PriceKey, has_combination, money_of
 from pricebook.model.table import pricebook
@@ -11,8 +11,10 @@ from pricebook.money import Money
 from tickler.table import MISSING, Attr, Entity, Index, Key, Missing, Part, attr
 
 ChangeSetState = Literal["draft", "submitted", "approving", "approved", "withdrawing", "settled", "cancelled", "superseded"]
+EndedState = Literal["settled", "cancelled", "superseded"]
 ChangeStoreState = Literal["pending", "open", "staged", "sealed", "settled"]
 
+ENDED_STATES: dict[str, EndedState] = {state: state for state in get_args(EndedState)}
 NO_COMBINATION = "-"  # of lines whose type has none: a part of a key is not empty
 
 
@@ -74,6 +76,7 @@ class ChangeSet(Entity, table=pricebook):
         created_at / id,
         when=state.one_of(["draft", "submitted", "approving", "approved", "withdrawing"]),
     )
+    ended = Index("gsi2", "ENDED_CHANGES" / state, ended_at / id, when=state.one_of(["settled", "cancelled", "superseded"]))
     unfinished = Index(
         "gsi1",
         "CHANGES" / state,

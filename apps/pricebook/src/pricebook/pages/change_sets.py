@@ -1,4 +1,4 @@
-"""*Changes*: the list of change sets that are not over, the form of one, and what people decide about it."""
+"""A change set: its form, its prices, and what people decide about it."""
 
 from __future__ import annotations
 
@@ -16,37 +16,14 @@ from pricebook.pages.change_set_lines import lines_of, read_keys, read_line
 from pricebook.pages.change_set_view import change_set_page
 from pricebook.pages.environment import in_path, sentence_case
 from pricebook.pages.form_errors import FORM_ERRORS, FieldErrors, errors_of
-from pricebook.pages.rendering import clock_of, page, read_form, redirect, state_of
-from pricebook.pages.requests import asked, caller_of, page_args, part, with_parameters
+from pricebook.pages.rendering import clock_of, page, read_form, redirect
+from pricebook.pages.requests import caller_of, part
 from pricebook.web.context import HttpRequest, book_of
 from pricebook.web.request_ids import request_id_of
 from tickler.web import Refused
 
-LISTED = 100
-GROUPS = (("submitted", "Waiting for approval"), ("approving", "Being approved or taken back"), ("approved", "Approved"),
-          ("effective", "Effective, not settled everywhere"), ("draft", "Drafts"))  # fmt: skip
-
 Fields = Mapping[str, str]
 Decision = Callable[[HttpRequest, str, Fields], Awaitable[ChangeSet]]
-
-
-@get("/change-sets")
-async def change_sets(request: HttpRequest) -> Response[str]:
-    found = await book_of(request).change_sets.open(caller_of(request), page_args(request, LISTED))
-    clock, state = clock_of(request), asked(request, "state")
-    by_state: dict[str, list[ChangeSet]] = {name: [] for name, _ in GROUPS}
-    for each in found.nodes:
-        shown = state_of(clock, each)
-        by_state["approving" if shown == "withdrawing" else shown].append(each)
-    return await page(
-        request,
-        "change_sets",
-        "changes",
-        groups=[(name, label, by_state[name]) for name, label in GROUPS],
-        chosen=state if state in by_state else "",
-        before=with_parameters("/change-sets", state=state, before=found.start_cursor) if found.has_previous else None,
-        after=with_parameters("/change-sets", state=state, after=found.end_cursor) if found.has_next else None,
-    )
 
 
 @get("/new-change-set")
@@ -165,7 +142,7 @@ DECISIONS: Mapping[str, tuple[Decision, str]] = {
     "roll-back": (_roll_back, "rolled-back"),
 }
 
-HANDLERS = [change_sets, new_change_set, create, change_set, edit_form, edit, add_lines, remove_lines, decide]
+HANDLERS = [new_change_set, create, change_set, edit_form, edit, add_lines, remove_lines, decide]
 
 
 def _editor(request: HttpRequest) -> Caller:

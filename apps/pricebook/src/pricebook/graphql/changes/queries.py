@@ -6,10 +6,11 @@ import strawberry
 
 from pricebook.access.filtered_pages import filtered_page
 from pricebook.editions.pages import NodePage, PageArgs
-from pricebook.graphql.changes.states import OpenChangeSetState
+from pricebook.graphql.changes.states import ChangeSetState
 from pricebook.graphql.changes.types import ChangeSet, change_set
 from pricebook.graphql.connection import Connection, connection_of
 from pricebook.graphql.context import Info
+from pricebook.model import ENDED_STATES
 from pricebook.model import ChangeSet as ChangeSetItem
 
 
@@ -20,27 +21,31 @@ async def _change_set(info: Info, id: strawberry.ID) -> ChangeSet | None:
 
 async def _change_sets(
     info: Info,
-    state: OpenChangeSetState | None = None,
+    state: ChangeSetState | None = None,
     first: int | None = None,
     after: str | None = None,
     last: int | None = None,
     before: str | None = None,
 ) -> Connection[ChangeSet] | None:
-    context = info.context
+    change_sets, caller = info.context.services.change_sets, info.context.caller
 
-    async def read(page: PageArgs) -> NodePage[ChangeSetItem]:
-        return await context.services.change_sets.open(context.caller, page)
+    async def read_open(page: PageArgs) -> NodePage[ChangeSetItem]:
+        return await change_sets.open(caller, page)
 
     page = PageArgs(first, after, last, before)
     if state is None:
-        return connection_of(ChangeSet, await read(page), change_set)
-    wanted = state.value
-    return connection_of(ChangeSet, await filtered_page(read, page, lambda item: item.state == wanted), change_set)
+        found = await read_open(page)
+    elif (ended := ENDED_STATES.get(state.value)) is not None:
+        found = await change_sets.ended(caller, ended, page)
+    else:
+        found = await filtered_page(read_open, page, lambda item: item.state == state.value)
+    return connection_of(ChangeSet, found, change_set)
 
 
 @strawberry.type
 class ChangeSetQueries:
     change_set: ChangeSet | None = strawberry.field(resolver=_change_set, description="A change set, also one that is over.")
     change_sets: Connection[ChangeSet] | None = strawberry.field(
-        resolver=_change_sets, description="The change sets that are not over, the newest first."
+        resolver=_change_sets,
+        description="The change sets of a state, the newest first. Without a state: those that are not over.",
     )

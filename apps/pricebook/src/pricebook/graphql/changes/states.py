@@ -19,15 +19,6 @@ class ChangeSetState(Enum):
     SUPERSEDED = "superseded"
 
 
-@strawberry.enum(description="The states of change sets that are not over.")
-class OpenChangeSetState(Enum):
-    DRAFT = "draft"
-    SUBMITTED = "submitted"
-    APPROVING = "approving"
-    APPROVED = "approved"
-    WITHDRAWING = "withdrawing"
-
-
 @strawberry.enum(description="How far a change set is in one store.")
 class ChangeStoreState(Enum):
     PENDING = "pending"
