@@ -111,10 +111,13 @@ OF_PACKAGES = {
         "Visitor",
         "Web",
         "WebSettings",
+        "ensure_key",
         "listen",
         "local_path",
+        "make_private",
         "run",
         "serve",
+        "sqlite_file",
     },
     "tickler.webhooks": {"Received", "new_key", "new_secret", "verify"},
 }

@@ -13,6 +13,7 @@
 | `Visitor` | who sends a request |
 | `Refused` | an error with a status, answered as problem+json or by your page |
 | `serve` | answers requests with uvicorn, beside a worker, and drains both at a signal; `listen` and `run` begin it |
+| `ensure_key` | `TICKLER_KEY` from a file beside an SQLite file; `make_private` lets nobody else read that one |
 """
 
 from tickler.access.bearer_tokens import BearerToken, BearerTokens, TokenPage
@@ -20,6 +21,7 @@ from tickler.process.event_loop import run
 from tickler.web.application import Web
 from tickler.web.assets import Assets
 from tickler.web.forms import FormFields, Forms
+from tickler.web.local_store import ensure_key, make_private, sqlite_file
 from tickler.web.one_time_links import OneTimeLinks
 from tickler.web.problems import Answer, Refused
 from tickler.web.rate_limit import RateLimit
@@ -45,8 +47,11 @@ __all__ = [
     "Visitor",
     "Web",
     "WebSettings",
+    "ensure_key",
     "listen",
     "local_path",
+    "make_private",
     "run",
     "serve",
+    "sqlite_file",
 ]

@@ -19,7 +19,6 @@ import typer
 from slothpost.app import Slothpost, open_slothpost
 from slothpost.demo import DEMO_USER, open_demo
 from slothpost.errors import InvalidField, NotFound, SlothpostError
-from slothpost.local_key import ensure_key, make_private
 from slothpost.model import User
 from slothpost.serving import serve
 from slothpost.settings import DEFAULT_PORT, Settings
@@ -28,7 +27,7 @@ from slothpost.web.pages.sign_in import sign_in_path
 from slothpost.web.tick import BUDGET_MS, MAX_BUDGET_MS, PUBLISH_S
 from tickler import RunOptions
 from tickler.errors import TicklerError
-from tickler.web import Web, listen, run
+from tickler.web import Web, ensure_key, listen, make_private, run
 
 FAILED = 1
 NOT_FOUND = 3

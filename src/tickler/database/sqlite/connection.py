@@ -213,6 +213,11 @@ def use_wal(connection: sqlite3.Connection) -> None:
             threading.Event().wait(0.02)
 
 
+def file_name(url: StoreUrl) -> str:
+    """Return the file of an SQLite store; empty for a database in memory."""
+    return unquote(url.location.removeprefix("/"))
+
+
 def connection_for(url: StoreUrl) -> Connection:
     """Parse `sqlite:///relative.db`, `sqlite:////absolute.db`, or `sqlite://` for a database in memory.
 
@@ -223,6 +228,6 @@ def connection_for(url: StoreUrl) -> Connection:
         raise InvalidInput(f"{url.text}: write three slashes before a relative path, as in sqlite:///{url.location}")
     if url.location == "/":
         raise InvalidInput(f"{url.text}: name a file, as in sqlite:///tickler.db, or write sqlite:// for one in memory")
-    path = unquote(url.location.removeprefix("/")) or ":memory:"
+    path = file_name(url) or ":memory:"
     limits = Limits(cache_mb=url.whole("cache_mb", 1, MAX_MB) or CACHE_MB, wal_mb=url.whole("wal_mb", 1, MAX_MB))
     return Connection(path, url.text, url.seconds("timeout", BUSY_TIMEOUT_S), limits)

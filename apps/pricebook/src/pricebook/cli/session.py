@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from pricebook.access.caller import ROLES, Caller
 from pricebook.app import Pricebook, Settings, open_pricebook
-from pricebook.local_key import ensure_key, make_private
+from tickler.web import ensure_key, make_private
 
 T = TypeVar("T")
 

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 from zoneinfo import available_timezones
 
 import msgspec
@@ -21,8 +21,8 @@ from pricebook.demo.past import BEGINS, Past
 from pricebook.demo.staff import DEMO_PERSON
 from pricebook.demo.time_lapse import TimeLapse, work
 from pricebook.errors import InvalidField, NotAllowed
-from pricebook.local_key import file_of, make_private
 from tickler import ManualClock
+from tickler.web import make_private, sqlite_file
 
 Say = Callable[[str], None]
 
@@ -83,7 +83,8 @@ async def _play_past(settings: Settings, path: Path, now: datetime, zone: str) -
     begun = path.with_name(f"{path.stem}{_BEGUN}{path.suffix}")
     for leftover in path.parent.glob(f"{begun.name}*"):
         leftover.unlink()
-    store = settings.store.replace(str(path), str(begun), 1)
+    _, mark, options = settings.store.partition("?")
+    store = f"sqlite:///{quote(str(begun))}{mark}{options}"
     make_private(store)
     clock = ManualClock(now - BEGINS)
     async with open_pricebook(msgspec.structs.replace(settings, store=store), clock=clock) as book:
@@ -105,7 +106,7 @@ def _quietly() -> Iterator[None]:
 
 def _path(store: str) -> Path:
     """Return the file of a store. The demo is made anew by deleting it, so it has to be one."""
-    file = file_of(store)
+    file = sqlite_file(store)
     if file is None:
         raise InvalidField("PRICEBOOK_STORE", "the demo is kept in a file: use one such as sqlite:///pricebook-demo.db")
     return file

@@ -8,8 +8,8 @@ from functools import cache
 from typing import Any
 
 from pricebook.app import Settings
-from pricebook.local_key import ensure_key
 from pricebook.serverless.functions import Functions, LambdaContext
+from tickler.web import ensure_key
 
 
 def web(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:

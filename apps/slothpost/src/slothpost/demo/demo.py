@@ -7,6 +7,7 @@ import os
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from pathlib import Path
+from urllib.parse import quote
 
 import msgspec
 
@@ -22,13 +23,12 @@ from slothpost.demo.sources_page import SourcesPage
 from slothpost.demo.time_lapse import TimeLapse
 from slothpost.demo.ways_in import directly, secrets_of
 from slothpost.errors import InvalidField, NotAllowed
-from slothpost.local_key import make_private
 from slothpost.settings import Settings
 from tickler import ManualClock
+from tickler.web import make_private, sqlite_file
 
 Say = Callable[[str], None]
 
-_FILE = "sqlite:///"
 _BEGUN = ".begun"  # is in the name of the file while the weeks are played: what has another name is complete
 
 
@@ -83,7 +83,8 @@ async def _play_past(settings: Settings, path: Path, services: LocalServices, ti
     days = days_of(now, zone)
     clock = ManualClock(days.at(FIRST_DAY, "10:00"))
     present = time.follow(clock.now_ms)
-    store = settings.store.replace(str(path), str(begun), 1)
+    _, mark, options = settings.store.partition("?")
+    store = f"sqlite:///{quote(str(begun))}{mark}{options}"
     make_private(store)
     async with open_slothpost(msgspec.structs.replace(settings, store=store), clock=clock) as slothpost:
         past = Past(slothpost, TimeLapse(slothpost, clock), services, _shipper(slothpost, services), days)
@@ -106,10 +107,10 @@ def _quietly() -> Iterator[None]:
 
 def _path(store: str) -> Path:
     """Return the file of a store. The demo is made anew by deleting it, so it has to be one."""
-    place = store.removeprefix(_FILE).partition("?")[0] if store.startswith(_FILE) else ""
-    if not place:
+    file = sqlite_file(store)
+    if file is None:
         raise InvalidField("SLOTHPOST_STORE", "the demo is kept in a file: use one such as sqlite:///slothpost-demo.db")
-    return Path(place)
+    return file
 
 
 def _shipper(slothpost: Slothpost, services: LocalServices) -> Shipper:
