@@ -1,21 +1,20 @@
-"""Processes that change prices by change sets, and are killed before or after a write: of approving, withdrawing, rolling back.
+"""Changes prices by change sets in processes that are killed before or after a write: of approving, withdrawing, rolling back.
 
-Each attempt has stores of its own and is a process of its own, forked from this one, so that modules are imported once.
+Each attempt has stores of its own.
 """
 
 from __future__ import annotations
 
-import asyncio
-import os
+import itertools
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import timedelta
-
-from killed_switch import Steps
+from functools import partial
 
 from book import MARCH
 from change_desk import APPROVER, EDITOR, ChangeDesk, lines_of
+from killed_process import Steps, all_done, survivor
 from pricebook.access.caller import Caller
 from pricebook.app import Settings, open_pricebook
 from pricebook.change_sets import NewChangeSet
@@ -108,31 +107,12 @@ async def _end(desk: ChangeDesk, found: ChangeSet, number: int) -> None:
 
 
 async def change(url: str, number: int) -> None:
+    for module in (staging, settlement):
+        vars(module)["STAGED_AT_A_TIME"] = 3  # so that there are several batches
     async with open_desk(url) as desk:
         await begin(desk, number)
-        steps, engine = Steps(number), desk.book.db.engine
-        for name in ("write", "write_each"):
-            setattr(engine, name, steps.around(getattr(engine, name)))
+        Steps(number).begin(desk.book.db.engine)
         await go_on(desk, number)
-
-
-def attempt(url: str, number: int) -> bool:
-    """Change prices in a process that is killed at step `number`. Returns whether it was."""
-    child = os.fork()
-    if child == 0:
-        try:
-            for module in (staging, settlement):
-                vars(module)["STAGED_AT_A_TIME"] = 3  # so that there are several batches
-            asyncio.run(change(url, number))
-            os._exit(0)
-        finally:
-            os._exit(1)
-    _, status = os.waitpid(child, 0)
-    if os.WIFSIGNALED(status):
-        return True
-    if os.WEXITSTATUS(status):
-        raise SystemExit(f"attempt {number} failed")
-    return False
 
 
 async def carry_on(url: str, id: str) -> None:
@@ -141,29 +121,11 @@ async def carry_on(url: str, id: str) -> None:
         await desk.carry_on(id)
 
 
-def carry_on_together(url: str, id: str, processes: int) -> str:
-    """Carry a change set on in several processes at once. Returns how many came to its end."""
-    children: list[int] = []
-    for _ in range(processes):
-        child = os.fork()
-        if child == 0:
-            try:
-                asyncio.run(carry_on(url, id))
-                os._exit(0)
-            finally:
-                os._exit(1)
-        children.append(child)
-    return str(sum(os.waitpid(child, 0)[1] == 0 for child in children))
-
-
-def main(url: str, first: str, stride: str) -> str:
+def main(url: str, first: str, stride: str) -> int:
     """Return the number of the attempt that was not killed, or of a change set's id, how many processes have carried it on."""
     if not first.isdecimal():
-        return carry_on_together(url, first, int(stride))
-    number = int(first)
-    while attempt(url, number):
-        number += int(stride)
-    return str(number)
+        return all_done([partial(carry_on, url, first)] * int(stride))
+    return survivor(partial(change, url), itertools.count(int(first), int(stride)))
 
 
 if __name__ == "__main__":

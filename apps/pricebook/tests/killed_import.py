@@ -1,23 +1,21 @@
-"""Processes that import a file, and are killed at the first point of a job, at the second, and so on to the end.
+"""Imports a file in processes that are killed at a point of the job; with `writes`, also before and after each write.
 
-Each attempt has a job of its own and is a process of its own, forked from this one, so that modules are imported once. With
-`writes`, they are also killed before and after each write.
+Each attempt has a job of its own.
 """
 
 from __future__ import annotations
 
-import asyncio
 import itertools
-import os
-import signal
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 from book import MARCH
 from imports import ADA, SMALL, Imports, csv_of
+from killed_process import Steps, survivor
 from pricebook.app import Pricebook, Settings, open_pricebook
 from pricebook.model import BulkJob
 from pricebook.points import pass_on
@@ -60,57 +58,15 @@ async def go_on(imports: Imports, scenario: str, key: str) -> BulkJob:
     return await imports.jobs.cancel(ADA, job.id)
 
 
-class Steps:
-    """Counts steps, and kills this process at number `last`."""
-
-    def __init__(self, last: int) -> None:
-        self._last = last
-        self._taken = 0
-
-    async def at_point(self, _: str) -> None:
-        self._taken += 1
-        if self._taken == self._last:
-            os.kill(os.getpid(), signal.SIGKILL)
-
-    def around(self, write: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
-        async def stepping(*args: Any, **kwargs: Any) -> Any:
-            await self.at_point("before a write")
-            written = await write(*args, **kwargs)
-            await self.at_point("after a write")
-            return written
-
-        return stepping
-
-
-async def run(url: str, scenario: str, number: int, *, writes: bool) -> None:
+async def run(url: str, scenario: str, writes: str, number: int) -> None:
     steps = Steps(number)
     async with opened_at(url, ManualClock(IMPORTED_AT), steps.at_point) as imports:
-        engine: Any = imports.db.engine
-        for name in ("write", "write_each") if writes else ():
-            setattr(engine, name, steps.around(getattr(engine, name)))
+        steps.begin(imports.db.engine if writes else None)
         await go_on(imports, scenario, f"{scenario} {number}")
 
 
-def attempt(url: str, scenario: str, number: int, *, writes: bool) -> bool:
-    """Import in a process that is killed at step `number`. Returns whether it was."""
-    child = os.fork()
-    if child == 0:
-        try:
-            asyncio.run(run(url, scenario, number, writes=writes))
-            os._exit(0)
-        finally:
-            os._exit(1)
-    _, status = os.waitpid(child, 0)
-    if os.WIFSIGNALED(status):
-        return True
-    if os.WEXITSTATUS(status):
-        raise SystemExit(f"attempt {number} failed")
-    return False
-
-
-def main(url: str, scenario: str, writes: str) -> str:
-    """Return the number of attempts, of which all but the last were killed."""
-    return str(next(number for number in itertools.count(1) if not attempt(url, scenario, number, writes=writes == "writes")))
+def main(url: str, scenario: str, writes: str) -> int:
+    return survivor(partial(run, url, scenario, writes))
 
 
 if __name__ == "__main__":

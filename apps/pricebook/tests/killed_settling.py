@@ -1,24 +1,21 @@
-"""Processes that change a store's prices, follow the change and settle it, and are killed at the first step, the second, and on.
+"""Changes a store's prices, follows the change and settles it, in processes that are killed on the way.
 
-A step is after each write of the table, with the schedules and sends that join it, and at each point that pricebook
-names. Each attempt has a store of its own and is a process of its own, forked from this one, so that modules are imported once.
+A step is after each write of the table, with the schedules and sends that join it, and at each point that pricebook names. Each
+attempt has a store of its own.
 """
 
 from __future__ import annotations
 
-import asyncio
-import itertools
-import os
-import signal
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import datetime, timedelta
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 from book import MARCH
 from event_receiver import EventReceiver
+from killed_process import Steps, survivor
 from pricebook.events import Receiver
 from settled_book import SettledBook, open_settled_book
 from tickler import ManualClock
@@ -46,35 +43,6 @@ class ToldFile:
             file.write(f"{change_set} {store} {edition}\n")
 
 
-class Steps:
-    """Counts steps once it is begun, and kills this process at number `last`."""
-
-    def __init__(self, last: int) -> None:
-        self._last = last
-        self._taken: int | None = None
-
-    def begin(self) -> None:
-        self._taken = 0
-
-    async def at_point(self, _: str) -> None:
-        self._step()
-
-    def around(self, write: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
-        async def stepping(*args: Any, **kwargs: Any) -> Any:
-            written = await write(*args, **kwargs)
-            self._step()
-            return written
-
-        return stepping
-
-    def _step(self) -> None:
-        if self._taken is None:
-            return
-        self._taken += 1
-        if self._taken == self._last:
-            os.kill(os.getpid(), signal.SIGKILL)
-
-
 @asynccontextmanager
 async def open_told_book(
     url: str, receiver: str, told: Path, clock: ManualClock, steps: Steps | None = None
@@ -95,9 +63,7 @@ async def go_through(url: str, receiver: str, told: Path, number: int) -> None:
         await book.follow()  # what others have left
         edition = await book.switch.open_edition(store, start + EFFECTIVE, change_set="a")
         await book.stage_to(store, edition, AFTER, until=start + ENDS)
-        for name in ("write", "write_each"):
-            setattr(book.db.engine, name, steps.around(getattr(book.db.engine, name)))
-        steps.begin()
+        steps.begin(book.db.engine, before_writes=False)
         await book.switch.seal(store, edition)
         await book.follow()
         clock.set(start + SETTLED)
@@ -105,26 +71,8 @@ async def go_through(url: str, receiver: str, told: Path, number: int) -> None:
         await book.follow()
 
 
-def attempt(url: str, receiver: str, told: Path, number: int) -> bool:
-    """Go through it in a process that is killed at step `number`. Returns whether it was."""
-    child = os.fork()
-    if child == 0:
-        try:
-            asyncio.run(go_through(url, receiver, told, number))
-            os._exit(0)
-        finally:
-            os._exit(1)
-    _, status = os.waitpid(child, 0)
-    if os.WIFSIGNALED(status):
-        return True
-    if os.WEXITSTATUS(status):
-        raise SystemExit(f"attempt {number} failed")
-    return False
-
-
-def main(url: str, receiver: str, told: str) -> str:
-    """Return the number of attempts, of which all but the last were killed."""
-    return str(next(number for number in itertools.count(1) if not attempt(url, receiver, Path(told), number)))
+def main(url: str, receiver: str, told: str) -> int:
+    return survivor(partial(go_through, url, receiver, Path(told)))
 
 
 if __name__ == "__main__":

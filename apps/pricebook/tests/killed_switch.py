@@ -1,20 +1,13 @@
-"""Processes that change a store's prices, and are killed before or after their first write, their second, and so on to the end.
-
-Each attempt has a store of its own and is a process of its own, forked from this one, so that modules are imported once.
-"""
+"""Changes a store's prices in processes that are killed before or after a write. Each attempt has a store of its own."""
 
 from __future__ import annotations
 
-import asyncio
-import itertools
-import os
-import signal
 import sys
-from collections.abc import Awaitable, Callable
 from datetime import timedelta
-from typing import Any
+from functools import partial
 
 from book import MARCH, Book, open_book, staged
+from killed_process import Steps, survivor
 from pricebook.editions import settlement, staging
 from tickler import ManualClock
 
@@ -44,59 +37,13 @@ async def go_on(book: Book, store: str) -> None:
     await book.switch.settle(store)
 
 
-class Steps:
-    """Takes a step before and after each write, and kills this process at number `last`."""
-
-    def __init__(self, last: int) -> None:
-        self._last = last
-        self._taken = 0
-
-    def around(self, write: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
-        async def stepping(*args: Any, **kwargs: Any) -> Any:
-            self._step()
-            written = await write(*args, **kwargs)
-            self._step()
-            return written
-
-        return stepping
-
-    def _step(self) -> None:
-        self._taken += 1
-        if self._taken == self._last:
-            os.kill(os.getpid(), signal.SIGKILL)
-
-
-async def change(url: str, store: str, last: int) -> None:
+async def change(url: str, number: int) -> None:
+    for module in (staging, settlement):
+        vars(module)["STAGED_AT_A_TIME"] = 3  # so that there are several batches
     async with open_book(url, ManualClock(SEALED_AT)) as book:
-        steps, engine = Steps(last), book.db.engine
-        for name in ("write", "write_each"):
-            setattr(engine, name, steps.around(getattr(engine, name)))
-        await go_on(book, store)
-
-
-def attempt(url: str, number: int) -> bool:
-    """Change prices in a process that is killed at step `number`. Returns whether it was."""
-    child = os.fork()
-    if child == 0:
-        try:
-            for module in (staging, settlement):
-                vars(module)["STAGED_AT_A_TIME"] = 3  # so that there are several batches
-            asyncio.run(change(url, f"store{number}", number))
-            os._exit(0)
-        finally:
-            os._exit(1)
-    _, status = os.waitpid(child, 0)
-    if os.WIFSIGNALED(status):
-        return True
-    if os.WEXITSTATUS(status):
-        raise SystemExit(f"attempt {number} failed")
-    return False
-
-
-def main(url: str) -> str:
-    """Return the number of attempts, of which all but the last were killed."""
-    return str(next(number for number in itertools.count(1) if not attempt(url, number)))
+        Steps(number).begin(book.db.engine)
+        await go_on(book, f"store{number}")
 
 
 if __name__ == "__main__":
-    sys.stdout.write(f"{main(*sys.argv[1:])}\n")
+    sys.stdout.write(f"{survivor(partial(change, sys.argv[1]))}\n")

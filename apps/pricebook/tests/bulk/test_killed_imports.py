@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
-import subprocess
-import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from imports import Imports
 from killed_import import IMPORTED_AT, SCENARIOS, go_on, opened_at
+from killed_process import answer_of
 from pricebook.model import BulkJob, ChangeLine, ChangeSet, ChangeStore
 from tickler import ManualClock
 
@@ -28,7 +25,7 @@ async def test_an_import_that_is_killed_at_any_point_ends_as_if_it_were_not(
     async with opened_at(stored_url, clock) as imports:
         await imports.stores({"1": {f"P{n}": 100 + n for n in range(20)}})
         clock.set(IMPORTED_AT)
-        attempts = await _killed(stored_url, scenario, writes=soak)
+        attempts = await answer_of("killed_import", stored_url, scenario, "writes" if soak else "")
         assert AT_LEAST[scenario] < attempts < MAX_ATTEMPTS
         expected = await _state(imports, await go_on(imports, scenario, f"{scenario} {attempts}"))  # it was not killed
         for number in range(1, attempts):
@@ -38,15 +35,6 @@ async def test_an_import_that_is_killed_at_any_point_ends_as_if_it_were_not(
         drafts = [each async for each in imports.db.iterate(ChangeSet.open())]
         assert jobs == attempts
         assert len(drafts) == (attempts if scenario == "submitted" else 0)
-
-
-async def _killed(url: str, scenario: str, *, writes: bool) -> int:
-    """Return the number of attempts, of which the last was not killed."""
-    command = [sys.executable, "-m", "killed_import", url, scenario, "writes" if writes else ""]
-    process = await asyncio.create_subprocess_exec(*command, stdout=subprocess.PIPE, cwd=Path(__file__).parent.parent)
-    answer, _ = await process.communicate()
-    assert process.returncode == 0
-    return int(answer)
 
 
 async def _state(imports: Imports, job: BulkJob) -> Any:

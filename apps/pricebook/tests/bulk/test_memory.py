@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import subprocess
-import sys
 import tracemalloc
 from pathlib import Path
 
@@ -12,6 +9,7 @@ import pytest
 
 from importing_process import made
 from imports import ADA, Imports
+from killed_process import answer_of
 from pricebook.app import Settings, open_pricebook
 from pricebook.bulk import BulkLimits
 from pricebook.model import BulkOptions
@@ -34,7 +32,8 @@ async def test_a_file_three_times_as_large_takes_no_more_memory(tmp_path: Path) 
 async def test_a_process_that_imports_200_000_lines_takes_hardly_more_than_for_20_000(tmp_path: Path, soak: bool) -> None:
     if not soak:
         pytest.skip("200,000 lines: make soak")
-    small, large = [await _process(tmp_path, lines) for lines in (20_000, 200_000)]
+    urls = {lines: f"sqlite:///{tmp_path / str(lines)}.db?cache_mb=8" for lines in (20_000, 200_000)}
+    small, large = [await answer_of("importing_process", url, lines) for lines, url in urls.items()]
     assert large - small < 25 * MEGABYTE, (small, large)
 
 
@@ -49,11 +48,3 @@ async def _peak(imports: Imports, lines: int) -> int:
         tracemalloc.stop()
     assert (await imports.get(job.id)).counts.failed == 2 * (lines // 10)
     return peak
-
-
-async def _process(folder: Path, lines: int) -> int:
-    command = [sys.executable, "-m", "importing_process", f"sqlite:///{folder / str(lines)}.db?cache_mb=8", str(lines)]
-    process = await asyncio.create_subprocess_exec(*command, stdout=subprocess.PIPE, cwd=Path(__file__).parent.parent)
-    answer, _ = await process.communicate()
-    assert process.returncode == 0
-    return int(answer)

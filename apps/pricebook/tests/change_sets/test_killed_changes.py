@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import subprocess
-import sys
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -13,6 +9,7 @@ import msgspec
 from book import MARCH
 from change_desk import APPROVER, ChangeDesk
 from killed_changes import AFTER, AGAIN, APRIL, BEFORE, END, MINUTE, ROLLED_BACK, go_on, open_desk, stores_of
+from killed_process import answer_of
 from pricebook.editions.pages import PageArgs
 from pricebook.model import ChangeSet, ChangeStore, CombinationPrice, Edition, Head, PastPrice, Price, UnsettledEdition
 from tickler.table import MISSING, Missing
@@ -26,7 +23,7 @@ async def test_a_change_set_comes_to_the_same_end_whenever_processes_are_killed(
     first = 1 + seed % stride
     async with open_desk(stored_url):
         pass  # so that its tables are there
-    last = await _killed(stored_url, first, stride)
+    last = await answer_of("killed_changes", stored_url, first, stride)
     async with open_desk(stored_url) as desk:
         expected = await _state(desk, last)  # that one was not killed
         for number in range(first, last, stride):
@@ -43,7 +40,7 @@ async def test_two_processes_that_carry_a_set_on_at_once_come_to_one_end(stored_
     async with open_desk(stored_url) as desk:
         await desk.stores(*stores, prices=BEFORE)
         found = await desk.approving(dict.fromkeys(stores, AFTER), at=APRIL)
-    assert await _killed(stored_url, found.id, 2) == 2
+    assert await answer_of("killed_changes", stored_url, found.id, 2) == 2
     async with open_desk(stored_url) as desk:
         desk.clock.set(MARCH + 3 * MINUTE)
         assert (await desk.get(found.id)).state == "approved"
@@ -59,14 +56,6 @@ async def _shows_all_or_nothing(desk: ChangeDesk, number: int) -> None:
         for at in (each for each in (MARCH + MINUTE, APRIL, AGAIN, ROLLED_BACK, END) if each > killed_at):
             desk.clock.set(at)
             assert await desk.shown(store) in (BEFORE, AFTER), f"a mixture after a kill at step {number}"
-
-
-async def _killed(url: str, first: int | str, stride: int) -> int:
-    command = [sys.executable, "-m", "killed_changes", url, str(first), str(stride)]
-    process = await asyncio.create_subprocess_exec(*command, stdout=subprocess.PIPE, cwd=Path(__file__).parent.parent)
-    answer, _ = await process.communicate()
-    assert process.returncode == 0
-    return int(answer)
 
 
 async def _state(desk: ChangeDesk, number: int) -> list[Any]:

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
-import subprocess
-import sys
-from pathlib import Path
 from typing import Any
 
 import msgspec
 from killed_switch import AFTER, BEFORE, FROM_AT, SEALED_AT, SETTLED_AT, go_on
 
 from book import MARCH, Book, open_book
+from killed_process import answer_of
 from pricebook.model import CombinationPrice, PastPrice, Price, PriceKey, UnsettledEdition
 from tickler import ManualClock
 
@@ -25,7 +22,7 @@ async def test_a_switch_that_is_killed_at_any_write_leaves_no_mixture_and_is_fin
         for number in range(1, MAX_ATTEMPTS):
             clock.set(MARCH)
             await book.a_store(f"store{number}", BEFORE)
-        attempts = await _killed(stored_url)
+        attempts = await answer_of("killed_switch", stored_url)
         assert 10 < attempts < MAX_ATTEMPTS
         expected = await _state(book, f"store{attempts}")  # that one was not killed
         sealed = 0
@@ -48,15 +45,6 @@ async def _shows_all_or_nothing(book: Book, store: str) -> bool:
     former = await book.prices.as_of_many([PriceKey(store, "ALL", "Base", product) for product in BEFORE], SEALED_AT)
     assert [node.amount.minor for node in former if node is not None] == list(BEFORE.values())
     return seen[-1] == AFTER
-
-
-async def _killed(url: str) -> int:
-    """Return the number of attempts, of which the last was not killed."""
-    command = [sys.executable, "-m", "killed_switch", url]
-    process = await asyncio.create_subprocess_exec(*command, stdout=subprocess.PIPE, cwd=Path(__file__).parent.parent)
-    answer, _ = await process.communicate()
-    assert process.returncode == 0
-    return int(answer)
 
 
 async def _state(book: Book, store: str) -> list[Any]:

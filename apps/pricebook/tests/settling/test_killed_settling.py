@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import re
-import subprocess
-import sys
 from collections import Counter
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -15,6 +12,7 @@ import msgspec
 import pytest
 
 from event_receiver import receiving
+from killed_process import answer_of
 from killed_settling import BEFORE, ENDS, open_told_book, start_of
 from pricebook.model import PastPrice, Price, PriceKey, UnsettledEdition, Value
 from settled_book import MINUTE, SettledBook
@@ -33,7 +31,7 @@ async def test_a_process_that_is_killed_at_any_step_from_change_to_event_loses_n
         await book.t.secrets.put(receiver.receiver.owner, receiver.secret)
         for number in range(1, MAX_ATTEMPTS):
             await _a_store(book, f"store{number}", start_of(number) - timedelta(days=1))
-        attempts = await _killed(stored_url, receiver.receiver.url, told)
+        attempts = await answer_of("killed_settling", stored_url, receiver.receiver.url, str(told))
         assert 10 < attempts < MAX_ATTEMPTS
         await book.t.secrets.put(receiver.receiver.owner, receiver.secret)  # each process has put its own
         expected = await _state(book, attempts)  # that one was not killed
@@ -58,15 +56,6 @@ async def _a_store(book: SettledBook, store: str, at: datetime) -> None:
     await book.switch.open_store(store)
     values = {product: Value(amount=minor, currency="EUR") for product, minor in BEFORE.items()}
     await book.db.put_many([PriceKey(store, "ALL", "Base", product).new_row({at: value}) for product, value in values.items()])
-
-
-async def _killed(url: str, receiver: str, told: Path) -> int:
-    """Return the number of attempts, of which the last was not killed."""
-    command = [sys.executable, "-m", "killed_settling", url, receiver, str(told)]
-    process = await asyncio.create_subprocess_exec(*command, stdout=subprocess.PIPE, cwd=Path(__file__).parent.parent)
-    answer, _ = await process.communicate()
-    assert process.returncode == 0
-    return int(answer)
 
 
 async def _state(book: SettledBook, number: int) -> str:
