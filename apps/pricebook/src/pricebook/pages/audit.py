@@ -12,7 +12,7 @@ from pricebook.model import PRICE_TYPES
 from pricebook.pages.change_titles import titles_of_ids
 from pricebook.pages.environment import in_path
 from pricebook.pages.rendering import page
-from pricebook.pages.requests import asked, caller_of, page_args, part, with_parameters
+from pricebook.pages.requests import asked, caller_of, page_args, page_links, part
 from pricebook.web.context import HttpRequest, book_of
 
 LISTED = 50
@@ -37,9 +37,7 @@ async def audit(request: HttpRequest) -> Response[str]:
         values=values,
         nodes=found.nodes,
         titles=await titles_of_ids(request, named),
-        first=with_parameters("/audit", **chosen),
-        before=with_parameters("/audit", **chosen, before=found.start_cursor) if found.has_previous else None,
-        after=with_parameters("/audit", **chosen, after=found.end_cursor) if found.has_next else None,
+        links=page_links(found, "/audit", **chosen),
     )
 
 
@@ -57,9 +55,7 @@ async def edition(request: HttpRequest) -> Response[str]:
         number=number,
         prices=found.nodes,
         titles=await titles_of_ids(request, [each.change_set for each in found.nodes[:1]]),
-        first=path,
-        before=with_parameters(path, before=found.start_cursor) if found.has_previous else None,
-        after=with_parameters(path, after=found.end_cursor) if found.has_next else None,
+        links=page_links(found, path),
     )
 
 

@@ -6,7 +6,7 @@ from litestar import Response, get
 
 from pricebook.model import ENDED_STATES, ChangeSet
 from pricebook.pages.rendering import clock_of, page, state_of
-from pricebook.pages.requests import asked, caller_of, page_args, with_parameters
+from pricebook.pages.requests import asked, caller_of, page_args, page_links
 from pricebook.web.context import HttpRequest, book_of
 
 LISTED = 100
@@ -38,9 +38,7 @@ async def change_sets(request: HttpRequest) -> Response[str]:
         groups=groups,
         chosen=state if state in groups else "",
         is_over=ended is not None,
-        first=with_parameters("/change-sets", state=state),
-        before=with_parameters("/change-sets", state=state, before=found.start_cursor) if found.has_previous else None,
-        after=with_parameters("/change-sets", state=state, after=found.end_cursor) if found.has_next else None,
+        links=page_links(found, "/change-sets", state=state),
     )
 
 

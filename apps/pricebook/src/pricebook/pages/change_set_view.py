@@ -15,7 +15,7 @@ from pricebook.pages.change_set_lines import LineValues, empty_line, key_text
 from pricebook.pages.environment import in_path
 from pricebook.pages.rendering import page
 from pricebook.pages.report_view import groups_of, moves_of, shares_of
-from pricebook.pages.requests import asked, caller_of, page_args, with_parameters
+from pricebook.pages.requests import asked, caller_of, page_args, page_links
 from pricebook.web.context import HttpRequest, book_of
 
 LINES = 50
@@ -47,8 +47,7 @@ async def change_set_page(
         progress=await book.change_sets.progress(caller, id), is_busy=found.state in BUSY,
         lines=lines, line_keys=[key_text(line.price_key()) for line in lines.nodes], stores=stores,
         values=values or empty_line("EUR"), errors=errors or {}, problem=problem, channels=(ALL, "WEB"),
-        before=with_parameters(path, before=lines.start_cursor) if lines.has_previous else None,
-        after=with_parameters(path, after=lines.end_cursor) if lines.has_next else None,
+        links=page_links(lines, path),
     )  # fmt: skip
 
 

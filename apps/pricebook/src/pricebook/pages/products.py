@@ -14,7 +14,7 @@ from pricebook.model import ALL, PRICE_TYPES, PriceKey
 from pricebook.money import Money
 from pricebook.pages.environment import in_path
 from pricebook.pages.rendering import page
-from pricebook.pages.requests import asked, caller_of, page_args, part, prices_of, with_parameters
+from pricebook.pages.requests import asked, caller_of, page_args, page_links, part, prices_of
 from pricebook.pages.steps import next_steps
 from pricebook.web.context import HttpRequest, book_of
 
@@ -65,9 +65,7 @@ async def product(request: HttpRequest) -> Response[str]:
         path=path,
         lines=[(node, following.get(key)) for node, key in zip(found.nodes, keys, strict=True)],
         levels=levels_of(found.nodes),
-        before=with_parameters(path, **asked_for, before=found.start_cursor) if found.has_previous else None,
-        after=with_parameters(path, **asked_for, after=found.end_cursor) if found.has_next else None,
-        first=with_parameters(path, **asked_for),
+        links=page_links(found, path, **asked_for),
     )
 
 

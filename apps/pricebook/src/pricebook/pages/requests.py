@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
 from pricebook.access.allowed_prices import AllowedPrices
 from pricebook.access.caller import Caller
-from pricebook.editions.pages import PageArgs
+from pricebook.editions.pages import NodePage, PageArgs
 from pricebook.people import Person
 from pricebook.web.context import HttpRequest, book_of, web_of
 
@@ -42,6 +43,22 @@ def page_args(request: HttpRequest, size: int) -> PageArgs:
     """Return which page of a list the address asks for: the one after a cursor, or the one before it."""
     after, before = request.query_params.get("after"), request.query_params.get("before")
     return PageArgs(last=size, before=before) if before and not after else PageArgs(first=size, after=after)
+
+
+class PageLinks(NamedTuple):
+    """The addresses of the first page of a list, and of the pages around this one as far as there are any."""
+
+    first: str
+    before: str | None
+    after: str | None
+
+
+def page_links(found: NodePage[Any], path: str, **parameters: str | Sequence[str] | None) -> PageLinks:
+    return PageLinks(
+        with_parameters(path, **parameters),
+        with_parameters(path, **parameters, before=found.start_cursor) if found.has_previous else None,
+        with_parameters(path, **parameters, after=found.end_cursor) if found.has_next else None,
+    )
 
 
 def with_parameters(path: str, **parameters: str | Sequence[str] | None) -> str:

@@ -15,7 +15,7 @@ from pricebook.pages.change_titles import titles_of
 from pricebook.pages.clock import PageClock
 from pricebook.pages.environment import in_path
 from pricebook.pages.price_chart import NARROW, RANGE_NAMES, RANGES, WIDE, Lane, PriceChart, draw, fitting_range, window
-from pricebook.pages.requests import asked, caller_of, page_args, prices_of, with_parameters
+from pricebook.pages.requests import PageLinks, asked, caller_of, page_args, page_links, prices_of, with_parameters
 from pricebook.pages.steps import Step, StepGroup, grouped, next_steps, steps_of
 from pricebook.timelines.spans import Span
 from pricebook.web.context import HttpRequest, book_of
@@ -55,19 +55,26 @@ class StoreQuery(Struct, frozen=True):
         )
 
     def path(self, **changes: Any) -> str:
-        """Return the address of this page, with some of it changed, or with a cursor."""
-        cursor = {name: changes.pop(name) for name in ("after", "before") if name in changes}
-        other = replace(self, **changes)
-        return with_parameters(
-            f"/stores/{in_path(other.store)}",
-            channel="" if other.channel == ALL else other.channel,
-            type="" if other.type == "Base" else other.type,
-            product=other.prefix,
-            clock="" if other.clock == "store" else other.clock,
-            range=other.range,
-            show=other.shown,
-            **cursor,
-        )
+        """Return the address of this page, with some of it changed."""
+        return with_parameters(self._base, **replace(self, **changes)._parameters)
+
+    def links(self, found: PricePage) -> PageLinks:
+        return page_links(found, self._base, **self._parameters)
+
+    @property
+    def _base(self) -> str:
+        return f"/stores/{in_path(self.store)}"
+
+    @property
+    def _parameters(self) -> dict[str, str | Sequence[str]]:
+        return {
+            "channel": "" if self.channel == ALL else self.channel,
+            "type": "" if self.type == "Base" else self.type,
+            "product": self.prefix,
+            "clock": "" if self.clock == "store" else self.clock,
+            "range": self.range,
+            "show": self.shown,
+        }
 
     def key(self, product: str) -> PriceKey:
         """Return the price that a name stands for: a product, or a product and its combination."""

@@ -12,7 +12,7 @@ from pricebook.errors import NotFound
 from pricebook.model import Head
 from pricebook.pages.clock import PageClock
 from pricebook.pages.rendering import clock_of, page
-from pricebook.pages.requests import asked, caller_of, page_args, part, with_parameters
+from pricebook.pages.requests import asked, caller_of, page_args, page_links, part
 from pricebook.pages.store_view import StoreQuery, store_view
 from pricebook.web.context import HttpRequest, book_of
 
@@ -33,9 +33,7 @@ async def stores(request: HttpRequest) -> Response[str]:
         q=prefix,
         clocks=clocks,
         coming={head.store: next_change(head, now) for head in found.nodes},
-        before=with_parameters("/stores", q=prefix, before=found.start_cursor) if found.has_previous else None,
-        after=with_parameters("/stores", q=prefix, after=found.end_cursor) if found.has_next else None,
-        first=with_parameters("/stores", q=prefix),
+        links=page_links(found, "/stores", q=prefix),
         count=await book.stores.count_hint(narrowed(caller, prefix)),
     )
 

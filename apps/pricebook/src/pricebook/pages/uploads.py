@@ -14,7 +14,7 @@ from pricebook.pages.clock import PageClock
 from pricebook.pages.environment import in_path
 from pricebook.pages.form_errors import FORM_ERRORS, errors_of
 from pricebook.pages.rendering import clock_of, page, read_form, redirect
-from pricebook.pages.requests import asked, caller_of, page_args, part, with_parameters
+from pricebook.pages.requests import caller_of, page_args, page_links, part
 from pricebook.web.context import HttpRequest, book_of, web_of
 from pricebook.web.request_ids import request_id_of
 from tickler.web import Refused
@@ -76,8 +76,7 @@ async def show(request: HttpRequest) -> Response[str]:
         job=job,
         failures=failures.nodes,
         path=path,
-        before=with_parameters(path, before=failures.start_cursor) if failures.has_previous else None,
-        after=with_parameters(path, after=failures.end_cursor) if failures.has_next else None,
+        links=page_links(failures, path),
     )
 
 
@@ -133,7 +132,5 @@ async def _uploads_page(
         jobs=found.nodes,
         errors=errors or {},
         values=dict.fromkeys((*FIELDS, "dry_run", "all_or_nothing", "submit"), "") | dict(fields or begun),
-        q=asked(request, "q"),
-        before=with_parameters("/uploads", before=found.start_cursor) if found.has_previous else None,
-        after=with_parameters("/uploads", after=found.end_cursor) if found.has_next else None,
+        links=page_links(found, "/uploads"),
     )
