@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import datetime
 
-from pricebook.loading.loader import priced_row
+from pricebook.loading.loader import loaded_value
 from pricebook.model import PriceKey
-from pricebook.money import Money
 from tickler.table import OpenTable
 
 
 async def apply_one_by_one(db: OpenTable, store: str, prices: Mapping[str, int], from_at: datetime) -> None:
     for product, minor in prices.items():
-        await db.put(priced_row(PriceKey(store, "ALL", "Base", product), Money(minor, "EUR"), from_at))
+        await db.put(PriceKey(store, "ALL", "Base", product).new_row({from_at: loaded_value(minor, "EUR")}))

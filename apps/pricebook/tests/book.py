@@ -6,7 +6,9 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from datetime import UTC, date, datetime, timedelta
 
+from pricebook.editions.outlook import Outlooks
 from pricebook.editions.pages import PageArgs, PriceNode
+from pricebook.editions.point_in_time import PointInTime
 from pricebook.editions.reading import Prices
 from pricebook.editions.staging import Staged
 from pricebook.editions.switch import Switch
@@ -92,6 +94,13 @@ class Book:
         number = await self.stage(prices, store=store, at=at, channel=channel, type=type, until=until)
         await self.switch.seal(store, number)
         return number
+
+    async def lowest(self, new: Mapping[str, int], at: datetime) -> dict[str, Money]:
+        """Return the lowest price of the 30 days before an instant of each product whose price is reduced then."""
+        prices = {PriceKey("1", "ALL", "Base", product): Money(minor, "EUR") for product, minor in new.items()}
+        outlooks = Outlooks(self.db, PointInTime(self.db, self.now, self.timing))
+        found = await outlooks.lowest(await outlooks.read(await self.head(), list(prices)), prices, at)
+        return {key.product: amount for key, amount in found.items()}
 
     async def nodes(self, store: str = "1", channel: str = "ALL", type: str = "Base", *, first: int = 64) -> list[PriceNode]:
         """Return all prices of a store, by a traversal in pages."""

@@ -7,6 +7,7 @@ from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from book import MARCH, Book, euros, staged
 from pricebook.editions.pages import PageArgs
@@ -229,14 +230,16 @@ async def test_rule_9_the_lowest_price_of_the_30_days_before_a_reduction_is_stor
     assert await book.db.count(PastPrice.key("1").under("ALL").under("Base").under("P1")) > 0
     at = MARCH + 36 * DAY
     number = await book.switch.open_edition("1", at)
-    reduced = await book.switch.with_lowest("1", staged({"P1": 99, "P2": 201}), at)
-    assert [each.lowest_30_days for each in reduced] == [euros(70), None]  # P2 is not reduced
+    lowest = await book.lowest({"P1": 99, "P2": 201}, at)
+    assert lowest == {"P1": euros(70)}  # P2 is not reduced
+    reduced = [replace(each, lowest_30_days=lowest.get(each.product)) for each in staged({"P1": 99, "P2": 201})]
     await book.switch.stage("1", number, reduced)
     await book.switch.seal("1", number)
     book.clock.set(at)
     assert [node.lowest_30_days for node in await book.nodes()] == [euros(70), None]
-    (later,) = await book.switch.with_lowest("1", staged({"P1": 50}), MARCH + 41 * DAY)
-    assert later.lowest_30_days == euros(99)  # the 70 ended on the tenth day, more than 30 days before
+    assert await book.lowest({"P1": 50}, MARCH + 41 * DAY) == {
+        "P1": euros(99)
+    }  # the 70 ended on the tenth day, more than 30 days before
 
 
 async def test_rule_10_settling_marks_values_as_settled_moves_old_ones_and_lets_the_head_forget(book: Book) -> None:

@@ -8,10 +8,9 @@ import pytest
 
 from book import MARCH, Book
 from pricebook.editions.pages import PageArgs
-from pricebook.loading.loader import load_catalogue, priced_row
+from pricebook.loading.loader import load_catalogue
 from pricebook.loading.made_catalogue import MadeCatalogue
-from pricebook.model import PriceKey, Store
-from pricebook.money import Money
+from pricebook.model import Store
 from tickler import InvalidInput
 
 CATALOGUE = MadeCatalogue(store_count=7, product_count=9, web_every=4)
@@ -57,8 +56,3 @@ async def test_a_catalogue_that_is_there_already_is_refused_as_a_whole(book: Boo
     with pytest.raises(InvalidInput, match="it is there already, or twice in this load; nothing was loaded"):
         await load_catalogue(book.db, MadeCatalogue(store_count=8, product_count=9), MARCH)
     assert (await book.prices.of_product("PROD0000", page=PageArgs(last=1))).nodes[0].store == "10006"
-
-
-def test_a_row_of_one_price_has_it_from_an_instant_on() -> None:
-    row = priced_row(PriceKey("1", "ALL", "Swap", "C1", "A"), Money(250, "EUR"), MARCH)
-    assert [(at, value.money(), value.edition or None) for at, value in row.values.items()] == [(MARCH, Money(250, "EUR"), None)]

@@ -9,11 +9,13 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable
 from datetime import datetime, timedelta
+from typing import NamedTuple
 
 from pricebook.change_sets import states
 from pricebook.change_sets.finishing import Finishing
+from pricebook.change_sets.rollback_steps import RollbackSteps
 from pricebook.change_sets.store_pages import STORES_AT_A_TIME, store_pages
-from pricebook.change_sets.store_steps import Overtaken, cause_of_decision
+from pricebook.change_sets.store_steps import Overtaken, StoreSteps, cause_of_decision
 from pricebook.change_sets.writer import ChangeSetWriter, Write
 from pricebook.editions.head_writes import Cause
 from pricebook.editions.staging import batches
@@ -31,24 +33,20 @@ Step = Callable[[ChangeSet, ChangeStore], Awaitable[ChangeStore]]
 NOT_STAGED: tuple[ChangeStoreState, ...] = ("pending", "open")
 
 
-class Steps:
-    """How stores are staged and sealed, by ordinary change sets and by rollbacks, and how they are taken back."""
+class Steps(NamedTuple):
+    """What is done in stores: by ordinary change sets, by rollbacks, and to take either back."""
 
-    def __init__(self, stage: Step, seal: Step, take_back: Step) -> None:
-        self.stage = stage
-        self.seal = seal
-        self.take_back = take_back
+    ordinary: StoreSteps
+    rollback: RollbackSteps
+    take_back: Step
 
 
 class Carrier:
-    def __init__(
-        self, db: OpenTable, writer: ChangeSetWriter, finishing: Finishing, ordinary: Steps, rollback: Steps, at_point: AtPoint
-    ) -> None:
+    def __init__(self, db: OpenTable, writer: ChangeSetWriter, finishing: Finishing, steps: Steps, at_point: AtPoint) -> None:
         self._db = db
         self._writer = writer
         self._finishing = finishing
-        self._ordinary = ordinary
-        self._rollback = rollback
+        self._steps = steps
         self._at_point = at_point
 
     async def carry_on(self, id: str) -> str:
@@ -71,7 +69,7 @@ class Carrier:
         return f"nothing to do: it is {found.state}"
 
     async def _approve(self, found: ChangeSet) -> str:
-        steps = self._ordinary if found.rolls_back is MISSING else self._rollback
+        steps = self._steps.ordinary if found.rolls_back is MISSING else self._steps.rollback
         walk = _Walk(self._db, found)
         try:
             await walk.each(NOT_STAGED, steps.stage)
@@ -103,7 +101,7 @@ class Carrier:
 
     async def _withdraw(self, found: ChangeSet) -> str:
         walk = _Walk(self._db, found)
-        await walk.each(None, self._ordinary.take_back)
+        await walk.each(None, self._steps.take_back)
         await self._at_point("change_set.all_taken_back")
 
         def decide(found: ChangeSet) -> ChangeSet:

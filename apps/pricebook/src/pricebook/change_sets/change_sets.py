@@ -69,14 +69,7 @@ class ChangeSets:
         ordinary = StoreSteps(db, switch, prices, now, at_point)
         rollback = RollbackSteps(db, switch, ordinary, prices, at_point)
         take_back = TakeBack(switch, ordinary, prices, at_point).take_back
-        self._carrier = Carrier(
-            db,
-            self._writer,
-            self._finishing,
-            Steps(ordinary.stage, ordinary.seal, take_back),
-            Steps(rollback.stage, rollback.seal, take_back),
-            at_point,
-        )
+        self._carrier = Carrier(db, self._writer, self._finishing, Steps(ordinary, rollback, take_back), at_point)
         self._four_eyes = four_eyes
 
     async def create(self, caller: Caller, new: NewChangeSet, *, request: str = "", id: str | None = None) -> ChangeSet:

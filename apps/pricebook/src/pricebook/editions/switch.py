@@ -11,16 +11,13 @@ from collections.abc import Callable, Iterable
 from datetime import date, datetime
 from functools import partial
 
-from msgspec.structs import replace
-
 from pricebook.editions import transitions
 from pricebook.editions.head_writes import Action, Cause, HeadWrites, Plan, Record
-from pricebook.editions.outlook import Outlooks
 from pricebook.editions.point_in_time import PointInTime
 from pricebook.editions.retraction import Retraction
 from pricebook.editions.settlement import Settled, Settlements
 from pricebook.editions.slots import open_edition
-from pricebook.editions.staging import STAGED_AT_A_TIME, Staged, Staging, batches
+from pricebook.editions.staging import Staged, Staging
 from pricebook.editions.storage import Storage
 from pricebook.editions.timing import Now, Timing, midnight, whole_milliseconds
 from pricebook.errors import NotAllowed, NotFound
@@ -47,9 +44,7 @@ class Switch:
         storage = Storage(db)
         self._staging = Staging(storage, self._writes, self._now, self._timing)
         self._settlements = Settlements(storage, self._writes, self._now, self._timing)
-        points = PointInTime(db, self._now, self._timing)
-        self._outlooks = Outlooks(db, points)
-        self._retraction = Retraction(db, points)
+        self._retraction = Retraction(db, PointInTime(db, self._now, self._timing))
 
     @property
     def timing(self) -> Timing:
@@ -104,17 +99,6 @@ class Switch:
         a price for the same channel, product and instant; what was staged until then stays, and is never seen.
         """
         return await self._staging.stage(store, edition, prices)
-
-    async def with_lowest(self, store: str, prices: Iterable[Staged], at: datetime) -> list[Staged]:
-        """Return prices with the lowest one of the 30 days before `at`, where they reduce the price: for approval."""
-        known: list[Staged] = []
-        for some in batches(prices, STAGED_AT_A_TIME):
-            head = await self._writes.head(store)
-            outlook = await self._outlooks.read(head, [each.key(store) for each in some])
-            new = {each.key(store): each.amount for each in some if each.amount is not None}
-            lowest = await self._outlooks.lowest(outlook, new, whole_milliseconds(at))
-            known += [replace(each, lowest_30_days=lowest.get(each.key(store))) for each in some]
-        return known
 
     async def seal(
         self,

@@ -10,8 +10,7 @@ from typing import Protocol
 from msgspec import Struct
 
 from pricebook.editions.timing import whole_milliseconds
-from pricebook.model import ALL, Head, PriceKey, PriceRow, Store, Value
-from pricebook.money import Money
+from pricebook.model import ALL, Head, PriceRow, Store, Value
 from tickler.table import OpenTable
 
 
@@ -53,11 +52,6 @@ async def load_catalogue(
     if on_progress is None:
         return await db.load(items, streamed=False)
     return await db.load(items, on_progress=on_progress, streamed=False)
-
-
-def priced_row(key: PriceKey, amount: Money, from_at: datetime) -> PriceRow:
-    """Return a row with one price, as if it had always been settled."""
-    return key.new_row({from_at: loaded_value(amount.minor, amount.currency)})
 
 
 @lru_cache(maxsize=65_536)

@@ -14,7 +14,6 @@ HOUR, DAY = timedelta(hours=1), timedelta(days=1)
 STEPS = tuple(timedelta(minutes=minutes) for minutes in (5, 10, 15, 30, 60, 120, 180, 360, 720))
 LABEL_WIDTH = 46  # pixels between two times of day
 DAY_LABEL_WIDTH = 60
-TWO_DAYS_AWAY = 2 * DAY
 
 
 class Tick(NamedTuple):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime
 from typing import Any
 
 from litestar import Request
@@ -52,10 +51,6 @@ def web_of(request: HttpRequest) -> Web[Person]:
 def caller_of_request(request: HttpRequest) -> Caller:
     """Return who asks, by token or session. Nobody is refused with 401."""
     return caller_of(web_of(request).visitor(request.scope))
-
-
-def now_of(request: HttpRequest) -> datetime:
-    return book_of(request).now()
 
 
 def graphql_context(scope: Mapping[str, Any]) -> RequestContext:
