@@ -137,6 +137,41 @@ async def test_tokens_are_their_users_and_have_their_scopes(t: Tickler, users: d
         web.tokens(NoteToken, prefix="nt")
 
 
+SECRET = "what only the cron knows"
+
+
+@pytest.mark.parametrize(
+    ("secret", "given", "status"),
+    [
+        (SECRET, f"Bearer {SECRET}", 200),
+        (SECRET, f"bearer  {SECRET} ", 200),
+        (SECRET, f"Basic {SECRET}", 401),
+        (SECRET, SECRET, 401),
+        (SECRET, "Bearer é", 401),
+        (SECRET, "Bearer", 401),
+        (SECRET, None, 401),
+        ("", "Bearer ", 401),
+        ("", "Bearer", 401),
+    ],
+)
+async def test_a_path_with_a_secret_lets_in_whoever_sends_it(t: Tickler, secret: str, given: str | None, status: int) -> None:
+    async def find(subject: str) -> str | None:
+        return subject
+
+    web = Web(t, "notes", user=find, settings=WebSettings(foreign=("/tick",)))
+
+    async def tick(scope: Any, receive: Receive, send: Send) -> None:
+        web.check_secret(scope, secret, "NOTES_TICK_SECRET")
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": b""})
+
+    answer = await ask(web.protect(tick), "POST", "/tick", {} if given is None else {"authorization": given})
+    assert answer.status == status
+    if status == 401:
+        assert answer.headers["www-authenticate"] == "Bearer"
+        assert "NOTES_TICK_SECRET" in answer.problem["detail"]
+
+
 async def test_wrong_tokens_are_slowed_down_by_address_and_right_ones_are_not(t: Tickler, users: dict[str, str]) -> None:
     web, app = protected(t, users, proxies=("10.0.0.0/8",))
     _, text = await web.tokens(NoteToken, prefix="nt", subject=lambda token: token.user).create(

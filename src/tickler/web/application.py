@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import hmac
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Generic, TypeVar
 
@@ -115,6 +117,19 @@ class Web(Generic[U]):
         address = address_of(scope, self._settings.trusted_proxies)
         self._failures.check(address, "too many wrong tokens or codes from this address: wait a moment")
 
+    def check_secret(self, scope: Mapping[str, Any], secret: str, name: str) -> None:
+        """Refuse a request without `Authorization: Bearer` and a secret of the settings, such as one of an outside cron.
+
+        `name` is what the refusal calls the secret. An empty one lets nobody in; others must be long, since only wrong ones count.
+        """
+        sent = next((value for name, value in scope["headers"] if name == b"authorization"), b"")
+        kind, _, given = sent.partition(b" ")
+        # Digests have the same length, so that the time of the comparison says nothing about the secret.
+        is_right = hmac.compare_digest(_digest(given.strip()), _digest(secret.encode()))
+        if not secret or kind.lower() != b"bearer" or not is_right:
+            self.count_failure(scope)
+            raise Refused(401, f"send `Authorization: Bearer` with {name}", headers={"www-authenticate": "Bearer"})
+
     def answer(self, scope: Mapping[str, Any], refused: Refused) -> Answer:
         """Return the response to a request that is refused. Frameworks need it in their handler of `Refused`."""
         accepts = b",".join(value for name, value in scope["headers"] if name == b"accept")
@@ -158,3 +173,7 @@ class Web(Generic[U]):
         self.count_failure(scope)  # only now: a valid token is never refused for wrong ones
         detail = "this token is not valid: send `Authorization: Bearer` with one that was not revoked"
         raise Refused(401, detail, headers={"www-authenticate": 'Bearer error="invalid_token"'})
+
+
+def _digest(secret: bytes) -> bytes:
+    return hashlib.sha256(secret).digest()
