@@ -120,7 +120,7 @@ class Web(Generic[U]):
     def check_secret(self, scope: Mapping[str, Any], secret: str, name: str) -> None:
         """Refuse a request without `Authorization: Bearer` and a secret of the settings, such as one of an outside cron.
 
-        `name` is what the refusal calls the secret. An empty one lets nobody in; others must be long, since only wrong ones count.
+        `name` is what the refusal calls the secret. An empty one lets nobody in. Others must be long: only wrong ones count.
         """
         sent = next((value for name, value in scope["headers"] if name == b"authorization"), b"")
         kind, _, given = sent.partition(b" ")
