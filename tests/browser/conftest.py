@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable
-from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -15,6 +14,7 @@ from tickler import PythonTarget, Schedule, connect, new_key
 from .chromium import started
 from .service import CROWD, Service, serving
 from .visitor import TELEPHONE, Visitor
+from .visitors import run_on_one_worker, visitors
 
 if TYPE_CHECKING:
     from playwright.async_api import Browser, ViewportSize
@@ -24,11 +24,7 @@ HERE = Path(__file__).parent
 
 @pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Run all on one worker, so that Chromium starts once, and on the event loop that it is bound to."""
-    for item in items:
-        if HERE in item.path.parents:
-            item.add_marker(pytest.mark.xdist_group("browser"))
-            item.add_marker(pytest.mark.asyncio(loop_scope="session"), append=False)
+    run_on_one_worker(items, HERE)
 
 
 class Visit(Protocol):
@@ -46,26 +42,14 @@ async def chromium() -> AsyncIterator[Browser]:
 @pytest_asyncio.fixture(loop_scope="session")
 async def visit(chromium: Browser) -> AsyncIterator[Visit]:
     """`await visit(service)` returns a new visitor with a fresh browser context, the size of a phone unless given."""
-    async with AsyncExitStack() as stack:
-        visitors: list[Visitor] = []
+    async with visitors(chromium) as new:
 
         async def new_visitor(
             service: Service, *, zone: str = "America/Chicago", size: ViewportSize = TELEPHONE, scripts: bool = True
         ) -> Visitor:
-            context = await chromium.new_context(
-                viewport=size,
-                timezone_id=zone,
-                locale="en-GB",
-                color_scheme="light",
-                reduced_motion="reduce",
-                java_script_enabled=scripts,
-            )
-            stack.push_async_callback(context.close)
-            visitors.append(Visitor(await context.new_page(), service.url))
-            return visitors[-1]
+            return await new(service.url, zone=zone, size=size, scripts=scripts)
 
         yield new_visitor
-        assert [fault for visitor in visitors for fault in visitor.faults] == []
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")

@@ -13,13 +13,6 @@ from price_site import PriceSite
 if TYPE_CHECKING:
     from playwright.async_api import ViewportSize
 
-# Returns what a finger would miss.
-_SMALL = """() => [...document.querySelectorAll(
-  "button, .button, nav a, summary, select, .choices a, input:not([type=hidden], [type=checkbox])"
-)].filter((element) => element.checkVisibility({ visibilityProperty: true }) && element.getClientRects().length > 0)
-  .map((element) => [element.getBoundingClientRect(), element.outerHTML.slice(0, 100)])
-  .filter(([box]) => box.height < 43.5 || box.width < 24).map(([box, what]) => `${box.width} by ${box.height}: ${what}`)"""
-
 
 class Served(msgspec.Struct, frozen=True):
     """A pricebook that browsers reach."""
@@ -33,9 +26,3 @@ class Served(msgspec.Struct, frozen=True):
 
 class Visit(Protocol):
     def __call__(self, person: str = "ada", *, size: ViewportSize = TELEPHONE, scripts: bool = True) -> Awaitable[Visitor]: ...
-
-
-async def fits_fingers(visitor: Visitor) -> None:
-    """Check that every control is large enough for a finger."""
-    small = await visitor.page.evaluate(_SMALL)
-    assert small == [], f"{visitor.path}: {small}"

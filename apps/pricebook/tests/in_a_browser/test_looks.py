@@ -12,12 +12,14 @@ from datetime import date, timedelta
 from pathlib import Path
 
 from browser.visitor import DESK, TELEPHONE
+from browser.visitors import fits_fingers
 
-from price_browsing import Served, Visit, fits_fingers
+from price_browsing import Served, Visit
 from price_site import EDI
 from pricebook.model import BulkOptions
 
 VARIABLE = "TICKLER_SCREENSHOTS"
+NARROWEST = 24  # pixels, of links that stand side by side
 
 
 async def test_every_page_is_readable_everywhere(served: Served, visit: Visit, soak: bool) -> None:
@@ -28,7 +30,7 @@ async def test_every_page_is_readable_everywhere(served: Served, visit: Visit, s
     for name, path in pages.items():
         await ada.page.set_viewport_size(TELEPHONE)
         await ada.open(path)
-        await fits_fingers(ada)
+        await fits_fingers(ada, NARROWEST)
         for size in (TELEPHONE, DESK):
             await ada.page.set_viewport_size(size)
             for scheme in ("light", "dark") if soak or folder else ("light" if size is TELEPHONE else "dark",):

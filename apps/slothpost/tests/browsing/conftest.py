@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncIterator, Awaitable, Iterator
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Awaitable
+from contextlib import AsyncExitStack
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
@@ -12,9 +11,9 @@ from typing import TYPE_CHECKING, Protocol
 import msgspec
 import pytest
 import pytest_asyncio
-import uvicorn
 from browser.chromium import started
 from browser.visitor import TELEPHONE, Visitor
+from browser.visitors import run_on_one_worker, serving_here, visitors
 from page_client import web_of
 
 from installation import Installation, network_settings, open_installation
@@ -35,21 +34,10 @@ if TYPE_CHECKING:
 HERE = Path(__file__).parent
 MONDAY = datetime(2027, 3, 1, 8, 0, tzinfo=UTC)
 
-# Returns what a finger would miss.
-_SMALL = """() => [...document.querySelectorAll(
-  "button, .button, nav a, summary, select, input:not([type=hidden], [type=checkbox])"
-)].filter((element) => element.checkVisibility({ visibilityProperty: true }) && element.getClientRects().length > 0)
-  .map((element) => [element.getBoundingClientRect(), element.outerHTML.slice(0, 100)])
-  .filter(([box]) => box.height < 43.5 || box.width < 43.5).map(([box, what]) => `${box.width} by ${box.height}: ${what}`)"""
-
 
 @pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Run all on one worker, so that Chromium starts once, and on the event loop that it is bound to."""
-    for item in items:
-        if HERE in item.path.parents:
-            item.add_marker(pytest.mark.xdist_group("browser"))
-            item.add_marker(pytest.mark.asyncio(loop_scope="session"), append=False)
+    run_on_one_worker(items, HERE)
 
 
 class Served(msgspec.Struct, frozen=True):
@@ -104,57 +92,21 @@ async def served(key: None) -> AsyncIterator[Served]:
         settings = Settings(store="memory://", base_url=url, sources=sources, **network_settings(x, threads))
         installation = await stack.enter_async_context(open_installation(settings, clock, x, threads))
         await installation.a_user()
-        server = _Server(uvicorn.Config(create_app(installation.app), ws="none", lifespan="off", log_config=None))
-        await stack.enter_async_context(_serving(server, asyncio.create_task(server.serve([listening]))))
+        await stack.enter_async_context(serving_here(create_app(installation.app), listening))
         yield Served(installation, url, github, vercel, appstore)
 
 
 @pytest_asyncio.fixture(loop_scope="session")
 async def visit(chromium: Browser, served: Served) -> AsyncIterator[Visit]:
     """`await visit()` returns a visitor who is signed in, with a fresh browser context, the size of a phone unless given."""
-    async with AsyncExitStack() as stack:
-        visitors: list[Visitor] = []
+    async with visitors(chromium) as new:
 
         async def new_visitor(user: str | None = "ada", *, size: ViewportSize = TELEPHONE, scripts: bool = True) -> Visitor:
-            context = await chromium.new_context(
-                viewport=size,
-                timezone_id="Europe/Berlin",
-                locale="en-GB",
-                color_scheme="light",
-                reduced_motion="reduce",
-                java_script_enabled=scripts,
-            )
-            stack.push_async_callback(context.close)
-            visitors.append(Visitor(await context.new_page(), served.url))
+            visitor = await new(served.url, zone="Europe/Berlin", size=size, scripts=scripts)
             if user is not None:
-                await visitors[-1].page.goto(served.url + await served.sign_in_path(user))
-                await visitors[-1].press("Sign in", visitors[-1].page.locator("main"))
-                await visitors[-1].page.wait_for_load_state()  # scripts have run
-            return visitors[-1]
+                await visitor.page.goto(served.url + await served.sign_in_path(user))
+                await visitor.press("Sign in", visitor.page.locator("main"))
+                await visitor.page.wait_for_load_state()  # scripts have run
+            return visitor
 
         yield new_visitor
-        assert [fault for visitor in visitors for fault in visitor.faults] == []
-
-
-async def fits_fingers(visitor: Visitor) -> None:
-    """Check that every control is large enough for a finger."""
-    assert await visitor.page.evaluate(_SMALL) == [], visitor.path
-
-
-@asynccontextmanager
-async def _serving(server: uvicorn.Server, task: asyncio.Task[None]) -> AsyncIterator[None]:
-    try:
-        while not server.started:
-            await asyncio.sleep(0.01)
-        yield
-    finally:
-        server.should_exit = True
-        await task
-
-
-class _Server(uvicorn.Server):
-    """uvicorn without handlers of signals, which are pytest's."""
-
-    @contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        yield

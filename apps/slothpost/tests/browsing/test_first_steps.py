@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import aiohttp
 from browser.visitor import DESK
-from browsing.conftest import Served, Visit, fits_fingers
+from browser.visitors import fits_fingers
+from browsing.conftest import Served, Visit
 
 from installation import berlin
 from slothpost.standins.deliveries import github_delivery

@@ -9,7 +9,8 @@ import os
 from pathlib import Path
 
 from browser.visitor import DESK, TELEPHONE
-from browsing.conftest import Served, Visit, fits_fingers
+from browser.visitors import fits_fingers
+from browsing.conftest import Served, Visit
 
 from slothpost.model import Slot
 

@@ -6,7 +6,8 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from browser.visitor import DESK, Visitor
-from browsing.conftest import Served, Visit, fits_fingers
+from browser.visitors import fits_fingers
+from browsing.conftest import Served, Visit
 
 from installation import berlin
 from slothpost.model import Post, Product
