@@ -7,10 +7,10 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pricebook.bulk.lines import BYTE_ORDER_MARK, Line, LineSplitter, Position
+from pricebook.bulk.lines import BYTE_ORDER_MARK, LineSplitter, Position, TextLine
 
 
-def split(pieces: list[bytes], longest: int = 100, since: Position | None = None) -> list[Line]:
+def split(pieces: list[bytes], longest: int = 100, since: Position | None = None) -> list[TextLine]:
     splitter = LineSplitter(longest, since or Position())
     return [line for piece in pieces for line in splitter.feed(piece)] + list(splitter.end())
 
@@ -53,4 +53,4 @@ def test_of_a_line_that_is_too_long_no_more_is_held_than_shows_that() -> None:
     for _ in range(1_000):
         assert not list(splitter.feed(b"x" * 10_000))
     (line,) = splitter.feed(b"\n")
-    assert line == Line(1, b"x" * 11, Position(1, 10_000_001))
+    assert line == TextLine(1, b"x" * 11, Position(1, 10_000_001))

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 
 from pricebook.bulk.formulas import unguarded
 from pricebook.bulk.limits import BulkLimits
-from pricebook.bulk.lines import Line
+from pricebook.bulk.lines import TextLine
 from pricebook.bulk.price_line import COLUMNS, EXPORTED, Fields, PriceLine, Refusal, price_line
 from pricebook.errors import InvalidField
 
@@ -40,7 +40,7 @@ class CsvReader:
         """Tell whether the line that names the columns was read."""
         return bool(self._columns)
 
-    def read(self, line: Line) -> Iterator[PriceLine | Refusal]:
+    def read(self, line: TextLine) -> Iterator[PriceLine | Refusal]:
         if not self._held:
             self._begun = line.number
         if len(self._held) + len(line.text) > self._limits.line:
@@ -109,7 +109,7 @@ class CsvReader:
         _check_columns(names, self._limits.columns)
         self._columns = names
 
-    def _too_long(self, line: Line) -> Refusal:
+    def _too_long(self, line: TextLine) -> Refusal:
         if self._held:
             raise self._never_closed()
         longest = f"is longer than {self._limits.line:,} bytes"

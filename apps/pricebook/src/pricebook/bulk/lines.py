@@ -15,7 +15,7 @@ class Position(NamedTuple):
     offset: int = 0
 
 
-class Line(NamedTuple):
+class TextLine(NamedTuple):
     """A line without its end. One that is longer than allowed is cut just behind the limit. The next one begins at `end`."""
 
     number: int
@@ -31,7 +31,7 @@ class LineSplitter:
         self._held = bytearray()
         self._number, self._offset = since
 
-    def feed(self, piece: bytes) -> Iterator[Line]:
+    def feed(self, piece: bytes) -> Iterator[TextLine]:
         *whole, rest = piece.split(b"\n")
         for text in whole:
             self._hold(text)
@@ -39,7 +39,7 @@ class LineSplitter:
             yield self._line()
         self._hold(rest)
 
-    def end(self) -> Iterator[Line]:
+    def end(self) -> Iterator[TextLine]:
         if self._held:
             yield self._line()
 
@@ -47,11 +47,11 @@ class LineSplitter:
         self._held += text[: self._longest + 1 - len(self._held)]
         self._offset += len(text)
 
-    def _line(self) -> Line:
+    def _line(self) -> TextLine:
         text = bytes(self._held)
         self._held.clear()
         self._number += 1
-        return Line(
+        return TextLine(
             self._number,
             text.removeprefix(BYTE_ORDER_MARK) if self._number == 1 else text,
             Position(self._number, self._offset),

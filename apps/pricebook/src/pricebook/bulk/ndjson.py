@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 import msgspec
 
 from pricebook.bulk.limits import BulkLimits
-from pricebook.bulk.lines import Line
+from pricebook.bulk.lines import TextLine
 from pricebook.bulk.price_line import Fields, PriceLine, Refusal, amount_and_currency, price_line
 from pricebook.editions.pages import PriceNode
 
@@ -50,7 +50,7 @@ class NdjsonReader:
         self._currency = currency
         self._limits = limits
 
-    def read(self, line: Line) -> Iterator[PriceLine | Refusal]:
+    def read(self, line: TextLine) -> Iterator[PriceLine | Refusal]:
         if len(line.text) > self._limits.line:
             yield Refusal(line.number, f"is longer than {self._limits.line:,} bytes: write one price in each line")
         elif line.text and not line.text.isspace():
@@ -59,7 +59,7 @@ class NdjsonReader:
     def end(self) -> None:
         """Nothing is open between lines."""
 
-    def _read(self, line: Line) -> PriceLine | Refusal:
+    def _read(self, line: TextLine) -> PriceLine | Refusal:
         try:
             members = _decode(line.text)
             amount = _amount(members.amount)

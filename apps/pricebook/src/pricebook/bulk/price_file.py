@@ -8,7 +8,7 @@ from typing import NamedTuple, Protocol
 
 from pricebook.bulk.csv_reader import CsvReader
 from pricebook.bulk.limits import BulkLimits
-from pricebook.bulk.lines import Line, LineSplitter, Position
+from pricebook.bulk.lines import LineSplitter, Position, TextLine
 from pricebook.bulk.ndjson import NdjsonReader
 from pricebook.bulk.price_line import PriceLine, Refusal
 from pricebook.bulk.uploads import Uploads
@@ -26,7 +26,7 @@ class LineReader(Protocol):
     def has_begun(self) -> bool:
         """Tell whether it has read what it needs of the beginning of a file to read any other part of it."""
 
-    def read(self, line: Line) -> Iterator[PriceLine | Refusal]: ...
+    def read(self, line: TextLine) -> Iterator[PriceLine | Refusal]: ...
 
     def end(self) -> None:
         """Raise `InvalidField` if the file cannot end here."""
@@ -73,7 +73,7 @@ class PriceFile:
             for _ in reader.read(line):
                 pass
 
-    async def _lines(self, job: BulkJob, since: Position) -> AsyncIterator[Line]:
+    async def _lines(self, job: BulkJob, since: Position) -> AsyncIterator[TextLine]:
         splitter = LineSplitter(self._limits.line, since)
         async for piece in self._uploads.read(job.upload, since.offset):
             for line in splitter.feed(piece):

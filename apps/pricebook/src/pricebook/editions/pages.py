@@ -85,9 +85,7 @@ class NodePage(Struct, Generic[N], frozen=True):
         return self.edges[-1].cursor if self.edges else None
 
 
-PriceEdge = Edge[PriceNode]
 PricePage = NodePage[PriceNode]
-ChangeEdge = Edge[ChangeNode]
 UpcomingPage = NodePage[ChangeNode]
 
 

@@ -12,10 +12,6 @@ from tickler.web import Refused, local_path
 TOO_OLD = "this link was used, or is too old: ask for another"
 
 
-def sign_in_path(code: str) -> str:
-    return f"/sign-in/{code}"
-
-
 @get("/sign-in", opt=EVERYBODY)
 async def sign_in_page(request: HttpRequest) -> Response[str]:
     """Say where sign-in links come from."""
