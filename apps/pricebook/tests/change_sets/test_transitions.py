@@ -12,8 +12,9 @@ from book import MARCH
 from change_desk import APPROVER, EDITOR, ChangeDesk, lines_of
 from pricebook.access.caller import Caller
 from pricebook.change_sets import Line, NewChangeSet
+from pricebook.editions.point_in_time import PointInTime
 from pricebook.errors import HasChanged, NotAllowed
-from pricebook.model import ChangeSet
+from pricebook.model import ChangeSet, PriceKey
 from tickler.table import MISSING
 
 DAY = timedelta(days=1)
@@ -100,6 +101,38 @@ async def test_a_settled_change_set_is_taken_back_by_another_one(desk_anywhere: 
     assert await desk.ended("superseded") == [found.id]
     assert (await desk.ended("settled"))[0] == rollback.id  # the other one made the stores' first prices
     assert found.id not in await desk.ended("settled")
+
+
+async def test_a_price_that_was_rolled_back_when_it_was_past_does_not_count_again(desk: ChangeDesk) -> None:
+    await desk.stores("1", prices=BEFORE)
+    found = [await desk.approved({"1": {"P1": minor}}, at=APRIL + n * DAY) for n, minor in enumerate((90, 80))]
+    desk.clock.set(APRIL + 5 * DAY)
+    await desk.settle("1")  # the row has the second one alone
+    for each, expected in zip(found, (80, 100), strict=True):
+        await desk.rolled_back(each.id)
+        desk.pass_(2 * DAY)
+        assert (await desk.shown())["P1"] == expected
+        await desk.settle("1")
+        assert (await desk.shown())["P1"] == expected
+
+
+async def test_what_is_past_is_not_read_to_roll_back_what_is_not(desk: ChangeDesk, monkeypatch: pytest.MonkeyPatch) -> None:
+    await desk.stores("1", prices={f"P{n}": 1 for n in range(50)})
+    desk.pass_(5 * DAY)
+    found = await desk.approved({"1": {"P1": 90}})
+    desk.pass_()
+    await desk.settle("1")
+    past, reads = PointInTime.past, list[PriceKey]()
+
+    async def counting(self: PointInTime, key: PriceKey, *bounds: Any) -> Any:
+        reads.append(key)
+        return await past(self, key, *bounds)
+
+    monkeypatch.setattr(PointInTime, "past", counting)
+    await desk.rolled_back(found.id)
+    desk.pass_()
+    assert (await desk.shown())["P1"] == 1
+    assert {key.product for key in reads} == {"P1"}
 
 
 async def test_a_rollback_cancels_where_it_can_and_retracts_where_it_must(desk: ChangeDesk) -> None:

@@ -181,6 +181,24 @@ async def test_rule_6_a_settled_edition_is_rolled_back_by_a_new_one(book: Book) 
     assert await book.shown() == {"P1": 100, "P2": 202}
 
 
+async def test_rule_6_a_price_that_is_rolled_back_when_it_is_past_counts_never_again(book: Book) -> None:
+    await book.a_store(prices=BEFORE)
+    first = await book.change({"P1": 90})
+    book.pass_()
+    second = await book.change({"P1": 80})
+    book.pass_(2 * DAY)
+    await book.switch.settle("1")
+    row = await book.row("P1")
+    assert row is not None
+    assert [value.settled for value in row.values.values()] == [second]  # the others are past
+    for number, expected in ((first, {"P1": 80, "P2": 200}), (second, BEFORE)):
+        await book.switch.roll_back("1", number)
+        book.pass_(2 * DAY)
+        assert await book.shown() == expected
+        await book.switch.settle("1")
+        assert await book.shown() == expected
+
+
 async def test_rule_7_after_its_end_the_former_price_counts_again_without_a_write_and_when_it_is_settled(book: Book) -> None:
     await book.a_store(prices=BEFORE)
     await book.change({"P1": 90}, at=book.now() + DAY, until=book.now() + 2 * DAY)

@@ -52,7 +52,9 @@ class StorePrices:
             after = await self._without(outlook, keys, store, edition.slot)
             changes = [(key, outlook.price_at(key, edition.slot), after.price_at(key, edition.slot)) for key in keys]
             await self.audit(found, store, edition, changes)
-        await self._switch.stage_retraction(store.store, store.edition)
+        there = await self._db.get(ChangeStore.key.id(taken_back, store.store))
+        counted_from = None if there is None or there.from_at is MISSING else there.from_at
+        await self._switch.stage_retraction(store.store, store.edition, counted_from)
 
     async def audit(
         self,

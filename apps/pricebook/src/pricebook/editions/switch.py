@@ -44,7 +44,7 @@ class Switch:
         storage = Storage(db)
         self._staging = Staging(storage, self._writes, self._now, self._timing)
         self._settlements = Settlements(storage, self._writes, self._now, self._timing)
-        self._retraction = Retraction(db, PointInTime(db, self._now, self._timing))
+        self._retraction = Retraction(db, PointInTime(db, self._now, self._timing), self._timing)
 
     @property
     def timing(self) -> Timing:
@@ -128,12 +128,15 @@ class Switch:
         """Let an edition never count, or count no more: all its prices go together. Refused once it is being settled."""
         return await self._change(store, edition, "cancel", partial(transitions.cancelled, timing=self._timing), cause, using)
 
-    async def stage_retraction(self, store: str, edition: int) -> int:
-        """Stage what takes back the edition that `edition` was opened to retract. Returns how many rows it concerns."""
+    async def stage_retraction(self, store: str, edition: int, counted_from: datetime | None = None) -> int:
+        """Stage what takes back the edition that `edition` was opened to retract. Returns how many rows it concerns.
+
+        `counted_from` is from when on that one counted: where it is known, little of what is past is read.
+        """
         head = await self._writes.head(store)
         opened = open_edition(head, edition)
         staged = 0
-        async for values in self._retraction.values(head, edition, opened):
+        async for values in self._retraction.values(head, edition, opened, counted_from):
             staged += await self._staging.stage_values(store, edition, values)
         return staged
 
