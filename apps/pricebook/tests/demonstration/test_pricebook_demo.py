@@ -188,6 +188,20 @@ async def test_a_restart_goes_on_with_what_is_there_and_adds_what_is_due_soon(st
         assert TONIGHT.title in {each.title for each in await here.decided_sets() if each.state == "settled"}
 
 
+async def test_what_a_restart_adds_changes_prices_again(start: Start) -> None:
+    keys = [next(made.lines()).key for made in SOON]
+    async with start(THURSDAY) as here:
+        await TimeLapse(here.book, here.clock).until(THURSDAY + timedelta(minutes=12))
+    later = THURSDAY + timedelta(minutes=20)
+    async with start(later) as here:
+        before = await here.book.prices.as_of_many(keys, later)
+        after = await here.book.prices.as_of_many(keys, later + timedelta(minutes=11))
+    for was, becomes in zip(before, after, strict=True):
+        assert was is not None
+        assert becomes is not None
+        assert was.amount != becomes.amount
+
+
 def test_the_first_start_says_what_takes_time_and_removes_what_an_interrupted_one_left(made: Made) -> None:
     assert len(made.said) == 1
     assert [file.name for file in made.path.parent.glob("demo.begun*")] == []

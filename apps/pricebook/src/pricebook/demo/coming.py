@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import datetime, timedelta
+
+from msgspec.structs import replace
 
 from pricebook.app import Pricebook
-from pricebook.demo.made_changes import SOON
+from pricebook.change_sets import Line
+from pricebook.demo.made_changes import SOON, MadeChange
 from pricebook.demo.past import approved
 from pricebook.demo.staff import APPROVER, caller_of
 from pricebook.editions.pages import PageArgs
@@ -26,8 +29,17 @@ async def add_coming(book: Pricebook) -> int:
     for made, minutes in zip(SOON, MINUTES, strict=True):
         at = (now + timedelta(minutes=minutes)).replace(second=0, microsecond=0)
         until_at = None if made.lasts is None else at + made.lasts
-        await approved(book, made, made.lines(), at=at, until_at=until_at)
+        await approved(book, made, await _different(book, made, at), at=at, until_at=until_at)
     return len(SOON)
+
+
+async def _different(book: Pricebook, made: MadeChange, at: datetime) -> list[Line]:
+    """Return the lines of a change; those of the catalogue if a former start has brought its prices already."""
+    lines = list(made.lines())
+    found = await book.prices.as_of_many([line.key for line in lines], at)
+    if any(each is None or each.amount != line.amount for each, line in zip(found, lines, strict=True)):
+        return lines
+    return list(replace(made, percent=100).lines())
 
 
 async def _approved(book: Pricebook) -> list[ChangeSet]:
