@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncIterator
 from typing import Any
@@ -63,6 +64,20 @@ async def test_beats_alone_settle_what_counts_and_look_for_what_was_lost(
     head = await book.db.get(Head.key.id("1"))
     assert head is not None
     assert head.editions == {}, "it is settled"
+
+
+async def test_a_beat_where_a_worker_follows_the_changes_already_leaves_them_to_it(
+    book: Pricebook, app: ASGIApp, clock: ManualClock
+) -> None:
+    async with book.settling.running():
+        assert (await ask(app, "POST", "/tick", BEARER)).status == 200
+    await book.switch.open_store("1")
+    assert await book.settling.consume() > 0, "and it follows them again afterwards"
+
+
+async def test_beats_may_come_at_once(app: ASGIApp) -> None:
+    answers = await asyncio.gather(*(ask(app, "POST", "/tick", BEARER) for _ in range(3)))
+    assert [answer.status for answer in answers] == [200, 200, 200]
 
 
 @pytest.mark.parametrize("given", ["", "Bearer", "Bearer wrong", f"Basic {SECRET}", SECRET, "Bearer é"])

@@ -10,8 +10,8 @@ a schedule to what was lost in spite of that.
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
 from datetime import datetime
 from typing import Any
 
@@ -40,6 +40,7 @@ class Settling:
         self._stores = stores
         self._options = options or SettlingOptions()
         self._schedules = SettleSchedules(t, db, self._options)
+        self._is_following = False
         self._consumer = db.consumer(self._options.consumer)
         self._consumer.on(created(Head), changed(Head))(self._head_changed)
         self._consumer.on(created(Notice), changed(Notice))(self._noticed)
@@ -48,12 +49,27 @@ class Settling:
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
         """Follow the changes of the table while the block runs. Any number of processes may: they share the work."""
-        async with self._consumer.running():
-            yield
+        with self._following():
+            async with self._consumer.running():
+                yield
 
     async def consume(self, *, budget_ms: int = 10_000) -> int:
-        """Follow the changes that there are, for hosts without a running process. Returns how many there were."""
-        return (await self._consumer.consume(budget_ms=budget_ms)).delivered
+        """Follow the changes that there are, for hosts without a running process. Returns how many there were.
+
+        Where this process follows them already, there is nothing left to do, and none were.
+        """
+        if self._is_following:
+            return 0
+        with self._following():
+            return (await self._consumer.consume(budget_ms=budget_ms)).delivered
+
+    @contextmanager
+    def _following(self) -> Iterator[None]:
+        self._is_following = True
+        try:
+            yield
+        finally:
+            self._is_following = False
 
     async def consume_event(self, event: Mapping[str, Any]) -> dict[str, Any]:
         """Follow the changes of an event that AWS Lambda gets from the stream of the table. Returns what the function returns."""
