@@ -181,7 +181,7 @@ async def test_only_editors_start_and_cancel_and_jobs_of_other_stores_do_not_exi
     ("options", "says"),
     [
         ({"effective": "tomorrow"}, "effective: 'tomorrow' is not a moment"),
-        ({"effective": "2026-04-02", "until": "2026-04-01"}, "until_day: is not after the beginning"),
+        ({"effective": "2026-04-02", "until": "2026-04-01"}, "until: is not after the beginning"),
         ({"currency": "euro"}, "currency: 'euro' is not a currency code"),
         ({"title": "x" * 300}, "title: has 300 characters"),
         ({"idempotency_key": "x" * 300}, "idempotency_key: is longer than 200 characters"),

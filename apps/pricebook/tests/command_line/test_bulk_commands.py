@@ -33,7 +33,7 @@ def stores(run: Run, folder: Path) -> Path:
 def test_a_file_is_imported_into_a_change_set(run: Run, stores: Path) -> None:
     (stores / "spring.csv").write_text(f"{HEADER}1,P1,1.10,EUR\n1,P2,2.00,EUR\n1,P3,,\n")
     said = run("import", "spring.csv", "--submit", "--effective", "2099-03-01")
-    assert re.fullmatch(r"job \w{32}: 1 changes in change set \w{32}, 1 unchanged, 1 kept, 0 refused\n", said)
+    assert re.fullmatch(r"job \w{32}: 1 change in change set \w{32}, 1 unchanged, 1 kept, 0 refused\n", said)
     job = said.split()[1].removesuffix(":")
     assert run("job", job) == said
 
@@ -64,7 +64,7 @@ def test_all_or_nothing_fails(run: Run, stores: Path, capsys: pytest.CaptureFixt
     ("arguments", "says"),
     [
         (["none.csv"], "FILE: none.csv cannot be read: No such file or directory"),
-        (["stores.txt"], "--format: is missing: use csv or ndjson"),
+        (["stores.txt"], "FILE: stores.txt does not say by its name what it is: name it .csv or .ndjson"),
         (["stores.csv", "--format", "xml"], "--format: 'xml' is unknown: use csv or ndjson"),
         (["stores.csv", "--effective", "soon"], "effective: 'soon' is not a moment"),
         (["empty.csv"], "file: is empty"),
@@ -88,7 +88,7 @@ def test_the_same_command_with_a_key_goes_on_with_the_same_job(run: Run, stores:
         told = run("import", "spring.csv", "--idempotency-key", "spring", code=130)
     assert re.search(r"interrupted: `pricebook job \w{32}` goes on, and so does a server", told)
     said = run("import", "spring.csv", "--idempotency-key", "spring")
-    assert ": 1 changes in change set" in said
+    assert ": 1 change in change set" in said
     assert run("import", "spring.csv", "--idempotency-key", "spring") == said
 
 

@@ -42,7 +42,7 @@ def test_made_stores_are_loaded_once(run: Run) -> None:
     assert run("load", "--made", "3", "5") == "loaded 15 prices of 3 stores\n"
     assert run("store", "list").splitlines()[0] == "10000  America/New_York"
     said = run("load", "--made", "4", "5", code=1)
-    assert "nothing was loaded" in said
+    assert "there is a store '10000' already, so nothing was loaded: change its prices with `pricebook import`" in said
     assert len(run("store", "list").splitlines()) == 3
 
 

@@ -52,6 +52,7 @@ async def test_an_invalid_field_is_named() -> None:
 async def test_fields_have_the_names_of_the_schema() -> None:
     answer = await QueryClient(Failing(InvalidField("until_day", "is not after the beginning"))).ask(QUERY)
     assert answer["errors"][0]["extensions"]["field"] == "untilDay"
+    assert answer["errors"][0]["message"] == "untilDay: is not after the beginning"
 
 
 async def test_a_conflict_names_the_store_and_the_other_change_set_if_there_is_one() -> None:

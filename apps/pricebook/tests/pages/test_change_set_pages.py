@@ -45,7 +45,7 @@ async def test_a_form_that_is_wrong_says_why_and_keeps_what_was_typed(site: Pric
         ({"title": " "}, "Is empty: write what is changed."),
         ({"day": "soon"}, "Choose a day, such as 2026-12-01."),
         ({"begins": "instant", "at": "then"}, "Choose a day and a time, such as 2026-12-01T09:00."),
-        ({"ends": "day", "until_day": "2026-03-05"}, "Is not after the beginning: choose a later one."),
+        ({"ends": "day", "until_day": "2026-03-05"}, "Is not after the beginning: choose a later end."),
     ):
         page = await ada.post("/new-change-set", DRAFT | {"reason": "Kept."} | fields)
         assert (page.status, page.errors) == (422, [error])

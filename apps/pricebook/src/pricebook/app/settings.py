@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from difflib import get_close_matches
+from ipaddress import ip_network
 from urllib.parse import urlsplit
 
 import msgspec
@@ -51,6 +52,14 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         if self.tick_secret is not None and len(self.tick_secret) < MIN_SECRET:
             remedy = "such as what `openssl rand -hex 32` prints, since others could guess it"
             raise InvalidField("PRICEBOOK_TICK_SECRET", f"use at least {MIN_SECRET} characters, {remedy}")
+        if "://" not in self.store:
+            remedy = "use one such as sqlite:///pricebook.db or postgresql://user@host/database"
+            raise InvalidField("PRICEBOOK_STORE", f"it is not the address of a store: {remedy}")
+        if self.settle_url is not None and not self.settle_secrets:
+            remedy = "and /settle takes only what is signed: set it to what tickler.new_secret() returns"
+            raise InvalidField("PRICEBOOK_SETTLE_SECRETS", f"it is missing, {remedy}")
+        for network in self.allow_networks:
+            _check_network(network)
         for address in self.receivers:
             try:
                 Receiver.read(address)
@@ -101,6 +110,13 @@ def _check_names(found: Mapping[str, str]) -> None:
         close = get_close_matches(name, sorted(VARIABLES), 1)
         remedy = f"did you mean {PREFIX}{close[0].upper()}?" if close else "remove it"
         raise InvalidField(f"{PREFIX}{name.upper()}", f"there is no such variable: {remedy}")
+
+
+def _check_network(text: str) -> None:
+    try:
+        ip_network(text)
+    except ValueError as error:
+        raise InvalidField("PRICEBOOK_ALLOW_NETWORKS", f"{error}: write 10.0.0.0/8, fd00::/8 or one address") from None
 
 
 def _list(found: Mapping[str, str], name: str) -> tuple[str, ...]:

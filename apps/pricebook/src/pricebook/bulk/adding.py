@@ -139,7 +139,12 @@ def new_change_set(options: BulkOptions) -> NewChangeSet:
     until_at, until_day = _split(read_moment("until", options.until))
     title = options.title or TITLE
     new = NewChangeSet(title=title, reason=options.reason, at=at, day=day, until_at=until_at, until_day=until_day)
-    return new.checked()
+    try:
+        return new.checked()
+    except InvalidField as error:
+        if error.field in ("until_at", "until_day"):
+            raise InvalidField("until", error.reason) from None
+        raise
 
 
 def _split(moment: Moment) -> tuple[datetime | None, date | None]:

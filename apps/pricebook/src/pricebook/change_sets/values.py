@@ -49,7 +49,7 @@ class NewChangeSet(Struct, frozen=True, kw_only=True):
         at = None if self.at is None else _instant("at", self.at)
         until_at = None if self.until_at is None else _instant("until_at", self.until_at)
         if (at and until_at and until_at <= at) or (self.day and self.until_day and self.until_day <= self.day):
-            raise InvalidField("until_at" if until_at else "until_day", "is not after the beginning: choose a later one")
+            raise InvalidField("until_at" if until_at else "until_day", "is not after the beginning: choose a later end")
         return NewChangeSet(title=title, reason=self.reason, at=at, day=self.day, until_at=until_at, until_day=self.until_day)
 
     def attributes(self) -> dict[str, object]:

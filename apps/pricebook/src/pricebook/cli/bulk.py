@@ -162,7 +162,7 @@ def _summary(job: BulkJob) -> str:
     counts = job.counts
     if job.state != "done":
         return f"job {job.id} {job.state}: {job.error}"
-    verb = "would change" if job.options.dry_run else "changes"
+    verb = "would change" if job.options.dry_run else "change" if counts.changes == 1 else "changes"
     where = f" in change set {job.change_set}" if job.change_set else ""
     return (
         f"job {job.id}: {counts.changes:,} {verb}{where}, {counts.unchanged:,} unchanged, {counts.kept:,} kept, "
@@ -183,7 +183,8 @@ def _format_of(file: str, given: str) -> BulkFormat:
         return read_format(given, "--format")
     suffix = Path(file).suffix.lower()
     if suffix not in SUFFIXES:
-        raise InvalidField("--format", "is missing: use csv or ndjson")
+        remedy = "name it .csv or .ndjson, or give --format csv or --format ndjson"
+        raise InvalidField("FILE", f"{file} does not say by its name what it is: {remedy}")
     return SUFFIXES[suffix]
 
 

@@ -12,10 +12,12 @@ from pricebook.app import Pricebook
 from pricebook.cli.progress import progress_bars
 from pricebook.cli.session import run
 from pricebook.editions.timing import midnight
-from pricebook.errors import InvalidField
+from pricebook.errors import InvalidField, NotAllowed
 from pricebook.loading.catalogue_file import CatalogueFile
 from pricebook.loading.loader import Catalogue, load_catalogue
 from pricebook.loading.made_catalogue import MadeCatalogue
+from pricebook.model import Head
+from tickler.errors import InvalidInput
 
 MAX_MADE = 100_000  # stores, and products
 
@@ -34,12 +36,24 @@ def load(file: File = None, made: Made = None, zone: Zone = "UTC", currency: Cur
     catalogue = _made(made) if file is None else _from_file(file, zone, currency)
 
     async def work(book: Pricebook) -> int:
-        with progress_bars() as on_progress:
-            await load_catalogue(book.db, catalogue, book.now(), home=book.settings.region, on_progress=on_progress)
+        try:
+            with progress_bars() as on_progress:
+                await load_catalogue(book.db, catalogue, book.now(), home=book.settings.region, on_progress=on_progress)
+        except InvalidInput:
+            await _refuse_known_stores(book, catalogue)
+            raise
         return len(catalogue)
 
     count = run(work)
     typer.echo(f"loaded {count:,} prices of {len(list(catalogue.stores())):,} stores")
+
+
+async def _refuse_known_stores(book: Pricebook, catalogue: Catalogue) -> None:
+    """Say which store is there already, if one is."""
+    for each in catalogue.stores():
+        if await book.db.get(Head.key.id(each.store)) is not None:
+            remedy = "change its prices with `pricebook import`, or leave it out"
+            raise NotAllowed(f"there is a store {each.store!r} already, so nothing was loaded: {remedy}")
 
 
 def _from_file(file: Path, zone: str, currency: str) -> Catalogue:

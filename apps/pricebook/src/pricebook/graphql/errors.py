@@ -45,7 +45,8 @@ def _said(error: GraphQLError) -> tuple[str, str, dict[str, object]]:
         case InvalidCursor() | InvalidTableCursor():
             return "INVALID_CURSOR", str(cause), {}
         case InvalidField():
-            return "INVALID_INPUT", str(cause), {"field": to_camel_case(cause.field)}
+            field = to_camel_case(cause.field)
+            return "INVALID_INPUT", f"{field}: {cause.reason}", {"field": field}
         case PriceConflict():
             other = {} if cause.change_set is None else {"changeSet": cause.change_set}
             return "CONFLICT", str(cause), {"store": cause.store, **other}
