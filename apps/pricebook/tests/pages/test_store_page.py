@@ -23,7 +23,7 @@ async def test_stores_are_listed_with_the_time_there_and_when_prices_change_next
     await site.book.change({"TEA": 120}, store="1", at=FIFTH)
     page = await ada.get("/stores")
     assert "2 stores" in page.text
-    assert page.row("Asia/Tokyo").startswith("1 Asia/Tokyo 09:00 ALL Thu 5 Mar, 01:00 Thu 5 Mar, 09:00 there 1")
+    assert page.row("Asia/Tokyo").startswith("1 Asia/Tokyo 09:00 ALL Thu 5 Mar, 01:00 · Thu 5 Mar, 09:00 there 1")
     assert page.row("UTC") == "2 UTC 00:00 ALL"
 
 
