@@ -103,7 +103,7 @@ async def test_the_script_of_the_guide_changes_a_price(opened: Pricebook, addres
     tokens = price_tokens(make_web(opened))
     _, editor = await tokens.issue("editor", ["read", "edit"])
     _, approver = await tokens.issue("approver", ["read", "approve"])
-    environ = {**os.environ, "PRICEBOOK_URL": address, "PRICEBOOK_EDITOR": editor, "PRICEBOOK_APPROVER": approver}
+    environ = {**os.environ, "PRICEBOOK_URL": address, "EDITOR_TOKEN": editor, "APPROVER_TOKEN": approver}
     command = [sys.executable, str(SCRIPT), "10000", "PROD0001"]
     ran = await asyncio.create_subprocess_exec(*command, env=environ, stdout=asyncio.subprocess.PIPE)
     said = (await ran.communicate())[0].decode().splitlines()
