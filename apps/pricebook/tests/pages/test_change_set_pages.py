@@ -264,7 +264,7 @@ async def test_change_sets_that_are_over_are_listed_by_how_they_ended(site: Pric
         await site.opened.change_sets.cancel(EDI, change.id)
     assert "No change sets are open" in (await ada.get("/change-sets")).text
     page = await ada.get("/change-sets?state=cancelled")
-    assert page.row("The last one").endswith("Today, 01:02")
+    assert page.row("The last one") == "The last one edi Today, 01:01 Today, 01:02"  # nothing of it counts
     assert "The first one" not in page.text
     assert 'href="/change-sets?state=cancelled&amp;after=' in page.source
     following = next(part for part in page.source.split('"') if "after=" in part).replace("&amp;", "&")
