@@ -124,9 +124,9 @@ async def test_what_is_past_is_not_read_to_roll_back_what_is_not(desk: ChangeDes
     await desk.settle("1")
     past, reads = PointInTime.past, list[PriceKey]()
 
-    async def counting(self: PointInTime, key: PriceKey, *bounds: Any) -> Any:
+    async def counting(self: PointInTime, key: PriceKey, *bounds: Any, **options: Any) -> Any:
         reads.append(key)
-        return await past(self, key, *bounds)
+        return await past(self, key, *bounds, **options)
 
     monkeypatch.setattr(PointInTime, "past", counting)
     await desk.rolled_back(found.id)

@@ -12,7 +12,7 @@ from pricebook.editions.point_in_time import PointInTime, candidates_of
 from pricebook.editions.timing import MILLISECOND
 from pricebook.model import Head, PastCombinationPrice, PastPrice, PriceKey, Value, has_combination
 from pricebook.money import Money
-from tickler.table import OpenTable
+from tickler.table import MISSING, Missing, OpenTable
 
 PAST_AT_A_TIME = 1_000
 MAX_PAST_PAGES = 2  # of a range of products, before each is asked for by itself
@@ -70,7 +70,7 @@ class Outlooks:
     async def without(self, outlook: Outlook, keys: Sequence[PriceKey], edition: int, at: datetime) -> Outlook:
         """Return the outlook on these products if an edition did not count any more from `at` on."""
         candidates = list(dict.fromkeys(each for key in keys for each in candidates_of(key)))
-        past = await self.past(candidates, at, at)
+        past = await self.past(candidates, at, at, without=edition)
         rows = {
             key: {
                 slot: value
@@ -82,15 +82,18 @@ class Outlooks:
         }
         return Outlook(rows, {number: each for number, each in outlook.editions.items() if number != edition})
 
-    async def past(self, keys: Sequence[PriceKey], since: datetime, until: datetime) -> Past:
-        """Return past values of products of one store that may have counted between two instants, and maybe others."""
+    async def past(self, keys: Sequence[PriceKey], since: datetime, until: datetime, *, without: int | Missing = MISSING) -> Past:
+        """Return past values of products of one store that may have counted between two instants, and maybe others.
+
+        With `without`, those that may have counted if a settled edition had not, too.
+        """
         groups: dict[tuple[str, str], list[PriceKey]] = {}
         for key in keys:
             groups.setdefault((key.channel, key.type), []).append(key)
         found: Past = {}
         for group in groups.values():
             of_range = None if len(group) <= FEW else await self._past_of_range(group)
-            found |= await self._past_of_each(group, since, until) if of_range is None else of_range
+            found |= await self._past_of_each(group, since, until, without) if of_range is None else of_range
         return found
 
     async def _past_of_range(self, keys: Sequence[PriceKey]) -> Past | None:
@@ -111,11 +114,11 @@ class Outlooks:
             cursor = page.end
         return None
 
-    async def _past_of_each(self, keys: Sequence[PriceKey], since: datetime, until: datetime) -> Past:
+    async def _past_of_each(self, keys: Sequence[PriceKey], since: datetime, until: datetime, without: int | Missing) -> Past:
         found: Past = {}
         for start in range(0, len(keys), AT_ONCE):
             some = keys[start : start + AT_ONCE]
-            values = await asyncio.gather(*(self._points.past(key, since, until) for key in some))
+            values = await asyncio.gather(*(self._points.past(key, since, until, without=without) for key in some))
             found |= dict(zip(some, values, strict=True))
         return found
 

@@ -11,7 +11,7 @@ from pricebook.editions.nodes import price_node
 from pricebook.editions.pages import PriceNode
 from pricebook.editions.timing import Now, Timing
 from pricebook.model import ALL, Head, PastCombinationPrice, PastPrice, PriceKey, PriceRow, Value
-from tickler.table import MISSING, OpenTable
+from tickler.table import MISSING, Missing, OpenTable
 
 PAST_AT_A_TIME = 8
 MICROSECOND = timedelta(microseconds=1)
@@ -46,19 +46,29 @@ class PointInTime:
     async def rows(self, keys: Sequence[PriceKey]) -> list[PriceRow | None]:
         return await self._db.get_many([key.row for key in keys], consistent=True)
 
-    async def past(self, key: PriceKey, since: datetime, until: datetime) -> dict[datetime, Value]:
-        """Return past values that may have counted between two instants: the latest ones, up to one that had no end by itself."""
+    async def past(
+        self, key: PriceKey, since: datetime, until: datetime, *, without: int | Missing = MISSING
+    ) -> dict[datetime, Value]:
+        """Return past values that may have counted between two instants: the latest ones, up to one that had no end by itself.
+
+        With `without`, up to one that is not of that settled edition, so that it has what would count without it, too.
+        """
         found: dict[datetime, Value] = {}
         bound = until
         while True:
             page = await self._db.query(_past_until(key, bound), first=PAST_AT_A_TIME, consistent=True)
             for past in page.items:
                 found[past.from_at] = past.value
-                if past.from_at <= since and past.value.until is MISSING and past.value.ended_at is MISSING:
+                value = past.value
+                if past.from_at <= since and value.until is MISSING and value.ended_at is MISSING and _is_other(value, without):
                     return found
             if not page.has_next:
                 return found
             bound = page.items[-1].from_at - MICROSECOND
+
+
+def _is_other(value: Value, edition: int | Missing) -> bool:
+    return edition is MISSING or value.settled != edition
 
 
 def _past_until(key: PriceKey, until: datetime) -> Any:

@@ -7,11 +7,11 @@ would count again as soon as those that hide it are taken back, too.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from pricebook.editions.evaluate import Values
+from pricebook.editions.evaluate import Values, moment
 from pricebook.editions.point_in_time import PointInTime
 from pricebook.editions.row_scan import row_pages
 from pricebook.editions.staging import AT_ONCE, batches
@@ -38,28 +38,36 @@ class Retraction:
         """
         retracting = Value(edition=number, retracts=edition.retracts)
         async for rows in row_pages(self._db, head.store):
-            concerned = [row for row in rows if _of(edition.retracts, row.values)]
+            concerned = [(row, values) for row in rows if (values := _of(edition.retracts, row.values))]
             if counted_from is None or counted_from - MILLISECOND < edition.slot - self._timing.retention:
                 others = [row for row in rows if not _of(edition.retracts, row.values)]
                 concerned += await self._revived(others, edition, counted_from)
-            for row in concerned:
-                await self._put_back(row, await self._points.past(key_of(row), edition.slot, edition.slot))
-            yield [(key_of(row), retracting) for row in concerned]
+            for row, values in concerned:
+                await self._restore(row, values, edition)
+            yield [(key_of(row), retracting) for row, _ in concerned]
 
-    async def _revived(self, rows: Sequence[PriceRow], edition: Edition, counted_from: datetime | None) -> list[PriceRow]:
-        """Return the rows whose value of the edition to take back is past. They have it again."""
+    async def _revived(
+        self, rows: Sequence[PriceRow], edition: Edition, counted_from: datetime | None
+    ) -> list[tuple[PriceRow, Values]]:
+        """Return the rows whose value of the edition to take back is past, with it. They have it again."""
         since, until = (EVER, edition.slot) if counted_from is None else (counted_from - MILLISECOND, counted_from)
-        revived: list[PriceRow] = []
+        revived: list[tuple[PriceRow, Values]] = []
         for some in batches(rows, AT_ONCE):
             found = await asyncio.gather(*(self._points.past(key_of(row), since, until) for row in some))
             for row, past in zip(some, found, strict=True):
                 if values := _of(edition.retracts, past):
                     await self._put_back(row, values)
-                    revived.append(row)
+                    revived.append((row, values))
         return revived
 
-    async def _put_back(self, row: PriceRow, past: Mapping[datetime, Value]) -> None:
-        """Let a row have former values again that had become past. Nobody sees them while others hide them."""
+    async def _restore(self, row: PriceRow, values: Values, edition: Edition) -> None:
+        """Let a row have again what is beneath the values to take back. So any number of them can be taken back in any order."""
+        for slot in values:
+            past = await self._points.past(key_of(row), slot, moment(slot), without=edition.retracts)
+            await self._put_back(row, past)
+
+    async def _put_back(self, row: PriceRow, past: Values) -> None:
+        """Let a row have values again that had become past. Nobody sees them while others hide them."""
         paths: Any = CombinationPrice.values if isinstance(row, CombinationPrice) else Price.values
         for slot, value in past.items():
             try:
@@ -68,5 +76,5 @@ class Retraction:
                 continue  # it is there
 
 
-def _of(number: int | Missing, values: Values) -> dict[datetime, Value]:
+def _of(number: int | Missing, values: Values) -> Values:
     return {slot: value for slot, value in values.items() if value.settled == number}
