@@ -127,6 +127,55 @@ async def test_prices_that_end_by_themselves_are_an_upcoming_change(site: PriceS
     assert "raised to €1.00 +25%" in page.text
 
 
+async def test_prices_for_a_time_that_are_settled_are_drawn_and_end_as_an_upcoming_change(site: PriceSite) -> None:
+    ada = await site.a_reader()
+    await site.book.a_store("1", {"TEA": 100, "MILK": 90})
+    await site.book.change({"TEA": 80}, at=FIFTH, until=FIFTH + timedelta(days=2))
+    for settle in (False, True):
+        site.book.pass_(FIFTH - site.book.now())
+        if settle:
+            await site.book.switch.settle("1")
+        page = await ada.get("/stores/1")
+        assert "Prices for a time end 1 price" in page.text
+        assert "raised to €1.00 +25%" in page.text
+        assert ">TEA</text>" in page.source
+        assert ">MILK</text>" not in page.source
+    site.book.pass_(timedelta(days=2))
+    assert "Nothing is going to change in this store" in (await ada.get("/stores/1")).text
+
+
+async def test_a_channel_draws_what_ends_in_all_channels(site: PriceSite) -> None:
+    ada = await site.a_reader()
+    await site.book.a_store("1", {"TEA": 100})
+    await site.book.change({"MILK": 70}, channel="WEB")
+    await site.book.change({"TEA": 80}, until=FIFTH)
+    site.book.pass_()
+    await site.book.switch.settle("1")
+    page = await ada.get("/stores/1?channel=WEB")
+    assert page.source.count('<svg class="chart') == 2
+    assert ">TEA</text>" in page.source
+
+
+async def test_of_many_prices_that_end_the_first_are_shown_with_as_many_reads_as_one(
+    site: PriceSite, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(store_view, "MAX_UPCOMING", 2)
+    ada = await site.a_reader()
+    products = {f"TEA{n:02}": 100 + n for n in range(20)}
+    for store, number in (("1", 1), ("2", 20)):
+        await site.book.a_store(store, products)
+        for n in reversed(range(number)):
+            await site.book.change({f"TEA{n:02}": 80}, store=store, until=FIFTH + timedelta(days=n))
+        site.book.pass_()
+        await site.book.switch.settle(store)
+    await ada.get("/stores/1")  # reads the secret of cursors, once
+    reads = _counted(site, monkeypatch)
+    assert await reads(lambda: ada.get("/stores/1")) == await reads(lambda: ada.get("/stores/2"))
+    page = await ada.get("/stores/2")
+    assert "These are the first 2 prices that change." in page.text
+    assert [page.source.count(f">TEA{n:02}</text>") for n in range(3)] == [2, 2, 0]
+
+
 async def test_a_product_is_shown_across_stores_with_how_many_have_which_price(site: PriceSite) -> None:
     ada = await site.a_reader()
     for store, minor in (("1", 100), ("2", 100), ("3", 110)):

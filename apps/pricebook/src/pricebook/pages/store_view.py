@@ -122,13 +122,15 @@ async def store_view(request: HttpRequest, query: StoreQuery, head: Head, clock:
         page=page_args(request, PRICES),
     )
     coming = await prices.upcoming(query.store, page=PageArgs(first=MAX_UPCOMING))
-    changing = [PriceKey(each.store, each.channel, each.type, each.product, each.combination) for each in coming.nodes]
+    ending = await timelines.ending(caller_of(request), head, clock.now, MAX_UPCOMING)
+    upcoming = [PriceKey(each.store, each.channel, each.type, each.product, each.combination) for each in coming.nodes]
+    changing = list(dict.fromkeys([*upcoming, *ending.keys]))
     listed = [query.key(name_of(node)) for node in page.nodes]
     chosen = [query.key(each) for each in query.shown if each.strip()]
     start, _ = window(clock.now, RANGES["30d"])
     keys = list(dict.fromkeys([*listed, *chosen, *changing, *(_seen_in(query, key) for key in changing)]))
     spans = await timelines.spans(caller_of(request), keys, start, clock.now + AHEAD)
-    steps = [step for key in dict.fromkeys(changing) for step in steps_of(key, spans[key], clock.now)]
+    steps = [step for key in changing for step in steps_of(key, spans[key], clock.now)]
     candidates = list(dict.fromkeys(_seen_in(query, step.key) for step in sorted(steps, key=lambda each: (each.at, each.key))))
     of_this_view = [key for key in candidates if (key.channel, key.type) == (query.channel, query.type)]
     drawn = chosen or of_this_view[:DRAWN]
@@ -139,7 +141,7 @@ async def store_view(request: HttpRequest, query: StoreQuery, head: Head, clock:
         page,
         [PriceLine(name_of(node), node, following.get(key), key in drawn) for node, key in zip(page.nodes, listed, strict=True)],
         groups,
-        coming.has_next,
+        coming.has_next or ending.has_more,
         wide,
         narrow,
         0 if chosen else len(of_this_view) - len(drawn),
