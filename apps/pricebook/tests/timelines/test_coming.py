@@ -7,6 +7,7 @@ from datetime import UTC, date, datetime
 import pytest
 
 from book import Book
+from change_desk import ChangeDesk
 from pricebook.access.caller import Caller
 from pricebook.errors import LacksRole
 from pricebook.timelines import coming
@@ -69,3 +70,48 @@ async def test_a_list_that_is_cut_off_says_so(book: Book, monkeypatch: pytest.Mo
         await change(book, store, SIXTH, "summer")
     found = await ComingChanges(book.db, book.now).next(READER)
     assert (found.has_more, found.changes[0].stores) == (True, ("1", "2"))
+
+
+async def ends_of(desk: ChangeDesk) -> list[tuple[datetime, str | None, tuple[str, ...], bool]]:
+    found = await desk.book.coming.next(READER)
+    return [(each.at, each.change_set, each.stores, each.ends) for each in found.changes]
+
+
+async def test_prices_for_a_time_come_to_an_end_before_and_after_they_are_settled(desk_anywhere: ChangeDesk) -> None:
+    desk = desk_anywhere
+    await desk.stores("1", "2", prices={"TEA": 100})
+    sale = await desk.approved({"1": {"TEA": 80}, "2": {"TEA": 80}}, at=FIFTH, until_at=SIXTH)
+    the_end = (SIXTH, sale.id, ("1", "2"), True)
+    assert await ends_of(desk) == [(FIFTH, sale.id, ("1", "2"), False), the_end]
+    desk.pass_(FIFTH - desk.book.now())
+    await desk.settle("1", "2")
+    assert await ends_of(desk) == [the_end]
+    desk.pass_(SIXTH - desk.book.now())
+    assert await ends_of(desk) == []
+
+
+async def test_prices_that_are_taken_back_before_do_not_end(desk: ChangeDesk) -> None:
+    await desk.stores("1", prices={"TEA": 100})
+    sale = await desk.approved({"1": {"TEA": 80}}, at=FIFTH, until_at=SIXTH)
+    desk.pass_(FIFTH - desk.book.now())
+    await desk.settle("1")
+    back = await desk.rolled_back(sale.id)
+    assert [each[1] for each in await ends_of(desk) if each[3]] == []
+    desk.pass_()
+    await desk.settle("1")
+    assert back.id != sale.id
+    assert await ends_of(desk) == []
+
+
+async def test_what_is_behind_the_end_of_a_list_that_is_cut_off_is_left_out(
+    desk: ChangeDesk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await desk.stores("1", "2", "3", prices={"TEA": 100})
+    sale = await desk.approved({"1": {"TEA": 80}}, until_at=datetime(2026, 3, 9, tzinfo=UTC))
+    desk.pass_()
+    await desk.settle("1")
+    await desk.approved({"2": {"TEA": 90}, "3": {"TEA": 90}}, at=FIFTH)
+    assert (await ends_of(desk))[-1][1] == sale.id
+    monkeypatch.setattr(coming, "MAX_ENTRIES", 1)
+    found = await desk.book.coming.next(READER)
+    assert ([each.at for each in found.changes], found.has_more) == ([FIFTH], True)

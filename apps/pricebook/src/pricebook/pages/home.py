@@ -37,7 +37,7 @@ async def home(request: HttpRequest) -> Response[str]:
         "home",
         coming=shown,
         is_cut=coming.has_more or len(coming.changes) > COMING,
-        last=coming.changes[-1] if coming.has_more and len(coming.changes) <= COMING else None,
+        last=shown[-1] if shown and coming.has_more and len(coming.changes) <= COMING else None,
         sets=await _sets_of(request, shown, news),
         waiting=[each for each in found.nodes if each.state == "submitted"],
         drafts=[each for each in found.nodes if each.state == "draft" and each.created_by == caller.id],
