@@ -116,7 +116,9 @@ class PriceQueries:
         resolver=_price_as_of, description="The price of a product in a store at an instant, past or future."
     )
     upcoming_price_changes: Connection[PriceChange] | None = strawberry.field(
-        resolver=_upcoming_price_changes, description="What is still to count in a store, the earliest first."
+        resolver=_upcoming_price_changes,
+        description="What is still to count in a store, the earliest first. That a price for a time ends is told by `until` of "
+        "the price or change, and is not a change of its own.",
     )
     changes_on: Connection[PriceChange] | None = strawberry.field(
         resolver=_changes_on, description="What counts from a date on in all stores, each in its own zone, by store."
