@@ -48,7 +48,7 @@ class Protection:
         self._render = render
         self._assets = assets
         self._headers = security_headers(settings.policy, hsts_s=settings.hsts_s)
-        self._hosts = HostCheck(None if ANY_HOST in settings.hosts else settings.hosts)
+        self._hosts = HostCheck(None if ANY_HOST in settings.hosts else settings.hosts, remedy=settings.hosts_remedy)
         self._schemes = ("https",) if settings.https else ("http", "https")
         self._rate_limit = RateLimit(settings.rate)
         self._requests = ConcurrencyLimit()

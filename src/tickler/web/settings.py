@@ -23,6 +23,7 @@ class WebSettings(msgspec.Struct, frozen=True, kw_only=True):
     """How an application is reached, and what it accepts. Paths are prefixes of whole segments: `/hooks` covers `/hooks/x`."""
 
     hosts: tuple[str, ...] = tuple(sorted(LOCAL_NAMES))  # names under which it may be called; ("*",) for any
+    hosts_remedy: str = "add the name to `hosts`"  # how to allow another name, for whoever asks for one
     https: bool = False  # set it if browsers reach it over https, also through a proxy
     proxies: tuple[str, ...] = ()  # addresses and networks of reverse proxies, whose X-Forwarded-For is trusted; "unix": sockets
     foreign: tuple[str, ...] = ()  # paths of requests that others sign: no cross-site check there, and no session or token

@@ -11,6 +11,7 @@ from web.asking import ask
 
 from graphql_server import serving
 from pricebook.editions.reading import Prices
+from pricebook.web.app import create_app
 from tickler import ManualClock
 
 PRICES = '{ basePrices(store: "1") { nodes { product } } }'
@@ -66,4 +67,6 @@ async def test_a_token_that_asks_too_fast_waits_while_others_are_answered(clock:
 
 async def test_other_host_names_are_refused(clock: ManualClock) -> None:
     async with serving("memory://", clock) as server:
-        assert (await ask(server.app.asgi, "GET", "/graphql", host="prices.example")).status == 421
+        refused = await ask(create_app(server.opened).asgi, "GET", "/graphql", host="prices.example")
+        assert refused.status == 421
+        assert "set PRICEBOOK_URL to the address that browsers use" in refused.body.decode()

@@ -42,6 +42,7 @@ def web_settings(settings: Settings, bodies: Mapping[str, int | None] | None = N
     """Return how the application may be reached: under its own address, and under the names of this machine."""
     return WebSettings(
         hosts=(*WebSettings().hosts, settings.host),
+        hosts_remedy="set PRICEBOOK_URL to the address that browsers use",
         https=settings.is_https,
         proxies=settings.proxies,
         session_s=SESSION_S,
