@@ -55,15 +55,16 @@ class StagedOtherwise(NotAllowed):
 class PriceConflict(NotAllowed):
     """Another edition of the store has a price for the same channel, product and date. `edition` is None for one that counts.
 
-    `change_set` is the one that the other edition is of, if it is of one.
+    `change_set` is the one that the other edition is of, if it is of one; `title` is for those who may know it.
     """
 
-    def __init__(self, store: str, price: str, edition: int | None, change_set: str | None = None) -> None:
-        other = "a price that counts already" if edition is None else f"edition {edition}"
-        whose = "" if change_set is None else f", of change set {change_set},"
-        super().__init__(
-            f"store {store}: {price} has {other}{whose} at the same instant: cancel that one, or choose another instant"
-        )
+    def __init__(
+        self, store: str, price: str, edition: int | None, change_set: str | None = None, title: str | None = None
+    ) -> None:
+        called = change_set if title is None else f"{title!r} ({change_set})"
+        other = f"edition {edition}" if change_set is None else f"change set {called}"
+        where = "has a price that counts already" if edition is None and change_set is None else f"is in {other}, too,"
+        super().__init__(f"{price} in store {store} {where} at the same instant: cancel that one, or choose another instant")
         self.store = store
         self.price = price
         self.edition = edition

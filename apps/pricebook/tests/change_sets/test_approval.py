@@ -145,7 +145,9 @@ async def test_a_conflict_names_the_other_change_set_on_approval_on_edit_and_on_
     await desk.stores("1", "2", prices={"P1": 100})
     first = await desk.approved({"1": {"P1": 90}, "2": {"P1": 90}}, at=APRIL)
     second = await desk.submitted({"2": {"P1": 80, "P2": 80}}, at=APRIL)
-    with pytest.raises(PriceConflict, match=f"edition 2, of change set {first.id}, at the same instant") as refused:
+    with pytest.raises(
+        PriceConflict, match=rf"P1 in store 2 is in change set '.+' \({first.id}\), too, at the same instant"
+    ) as refused:
         await desk.approve(second.id)
     assert (refused.value.change_set, refused.value.store) == (first.id, "2")
     third = await desk.draft({"1": {"P1": 70}}, at=APRIL + DAY)
@@ -178,7 +180,7 @@ async def test_a_conflict_of_many_lines_is_found_while_they_are_staged(desk: Cha
     assert sum(rows) <= LOOKED_AT + 500
     found = await desk.carried(second.id)
     assert found.state == "submitted"
-    assert f"of change set {first.id}" in str(found.refused)
+    assert f"is in change set {first.id}, too" in str(found.refused)
 
 
 async def test_other_products_channels_and_instants_are_no_conflict(desk: ChangeDesk) -> None:
@@ -201,7 +203,7 @@ async def test_two_sets_for_one_price_that_are_approved_at_once_are_not_both_app
     assert (await desk.carried(first.id)).state == "approved"
     found = await desk.carried(second.id)
     assert found.state == "submitted"
-    assert f"of change set {first.id}" in str(found.refused)
+    assert f"is in change set {first.id}, too" in str(found.refused)
     assert await desk.actions(second.id) == ["create", "put_lines", "submit", "approve", "refuse", "withdrawn"]
     assert (await desk.editions("1"))[3].to_at is not MISSING
     desk.clock.set(APRIL)

@@ -119,7 +119,7 @@ async def test_rule_5_a_second_price_for_the_same_product_and_instant_is_refused
     at = book.now() + DAY
     one = await book.change({"P1": 101}, at=at)
     other = await book.switch.open_edition("1", at)
-    with pytest.raises(PriceConflict, match=f"store 1: ALL#Base#P1# has edition {one} at the same instant: cancel that one"):
+    with pytest.raises(PriceConflict, match=f"P1 in store 1 is in edition {one}, too, at the same instant: cancel that one"):
         await book.switch.stage("1", other, staged({"P2": 201, "P1": 102}))
     await book.switch.cancel("1", other)
     await book.change({"P2": 202}, at=at)  # another product

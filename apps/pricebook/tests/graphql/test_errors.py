@@ -34,7 +34,7 @@ class Failing(MadePrices):
         (InvalidCursor("the cursor is too old: begin with the first page"), "INVALID_CURSOR"),
         (InvalidTableCursor("the cursor is not one of ours"), "INVALID_CURSOR"),
         (InvalidInput("product: is empty"), "INVALID_INPUT"),
-        (PriceConflict("1", "ALL#Base#P1", 7), "CONFLICT"),
+        (PriceConflict("1", "P1", 7), "CONFLICT"),
         (HasChanged("change set c7", 5), "CONFLICT"),
         (TransactionConflict("somebody else changed this"), "CONFLICT"),
         (StoreUnavailable("the store does not answer"), "UNAVAILABLE"),
@@ -57,7 +57,7 @@ async def test_fields_have_the_names_of_the_schema() -> None:
 
 async def test_a_conflict_names_the_store_and_the_other_change_set_if_there_is_one() -> None:
     for other, named in (("c7", {"changeSet": "c7"}), (None, {})):
-        answer = await QueryClient(Failing(PriceConflict("1", "ALL#Base#P1", 7, other))).ask(QUERY)
+        answer = await QueryClient(Failing(PriceConflict("1", "P1", 7, other))).ask(QUERY)
         assert answer["errors"][0]["extensions"] == {"code": "CONFLICT", "store": "1", **named}
 
 

@@ -98,3 +98,15 @@ def test_what_is_no_key_of_a_price_is_refused(key: tuple[str, str, str, str, str
     with pytest.raises(InvalidField) as refused:
         PriceKey(*key)
     assert str(refused.value) == reason
+
+
+@pytest.mark.parametrize(
+    ("key", "words"),
+    [
+        (PriceKey("10005", "ALL", "Base", "PROD1"), "PROD1 in store 10005"),
+        (PriceKey("1", "WEB", "Base", "P1"), "P1 (channel WEB) in store 1"),
+        (PriceKey("1", "WEB", "Swap", "P1", "MENU"), "P1 (Swap, combination MENU, channel WEB) in store 1"),
+    ],
+)
+def test_a_price_is_named_as_people_do(key: PriceKey, words: str) -> None:
+    assert key.words == words

@@ -120,7 +120,7 @@ async def test_the_report_says_what_would_happen(site: PriceSite) -> None:
     assert "1 removed" in page.text
     assert "1 added" in page.text
     assert "no errors" in page.text
-    assert "1 price changes a lot TEA in store 1: changes by -70%" in page.text
+    assert "1 price changes a lot TEA in store 1: changes by \N{MINUS SIGN}70%" in page.text
     assert "1 product is new in its store" in page.text
     assert "1 price stays as it is" in page.text
     assert page.row("TEA", "−70%") == "TEA 1 €1.00 €0.30 −70%"
@@ -152,7 +152,7 @@ async def test_errors_of_the_report_are_shown_first(site: PriceSite) -> None:
     assert "Approve" not in page.buttons
     refused = await decide(ada, f"/change-sets/{change.id}", "approve")
     assert refused.status == 409
-    assert f"of change set {other.id}" in refused.text
+    assert f"TEA in store 1 is in change set 'The first one' ({other.id}), too" in refused.text
 
 
 async def test_a_change_goes_from_a_draft_to_a_price_that_counts(site: PriceSite) -> None:

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
+
+from msgspec.structs import replace
 
 from pricebook.access.caller import Caller
 from pricebook.access.filtered_pages import filtered_page
 from pricebook.access.scope import may_see_scope
 from pricebook.change_sets.lines_of_all_stores import LinesOfAllStores
+from pricebook.change_sets.report_values import Finding, Report
 from pricebook.change_sets.writer import ChangeSetWriter
 from pricebook.editions.keyset_pages import KeysetPages, Listed
 from pricebook.editions.pages import NodePage, PageArgs
-from pricebook.errors import NotFound
+from pricebook.errors import NotFound, PriceConflict
 from pricebook.model import ChangeLine, ChangeProgress, ChangeSet, ChangeStore, EndedState
 from tickler.table import Missing, OpenTable
 
@@ -33,6 +36,21 @@ class ChangeReader:
         caller.require("read")
         found = await self._db.get_many([ChangeSet.key.id(id or "-") for id in ids])
         return [each if each is not None and may_see_scope(caller, each.scope, each.created_by) else None for each in found]
+
+    async def titled(self, caller: Caller, clash: PriceConflict) -> PriceConflict:
+        """Return a conflict that says what the other change set is called, if this caller may know."""
+        (other,) = await self.get_many(caller, [clash.change_set or ""])
+        if other is None:
+            return clash
+        return PriceConflict(clash.store, clash.price, clash.edition, clash.change_set, other.title)
+
+    async def report_with_titles(self, caller: Caller, report: Report) -> Report:
+        """Let a report say what the change sets are called that are in conflict with this one."""
+        ids = list(dict.fromkeys(each.other for each in report.findings if each.other is not None))
+        if not ids:
+            return report
+        titles = {each.id: each.title for each in await self.get_many(caller, ids) if each is not None}
+        return replace(report, findings=[_titled(each, titles) for each in report.findings])
 
     async def open(self, caller: Caller, page: PageArgs) -> NodePage[ChangeSet]:
         listed = Listed(ChangeSet.open(), _by_creation, (datetime, str), newest_first=True)
@@ -89,6 +107,13 @@ class ChangeReader:
             return may_see_scope(caller, found.scope, found.created_by)
 
         return await read(page) if caller.has_all_stores else await filtered_page(read, page, keep)
+
+
+def _titled(found: Finding, titles: Mapping[str, str]) -> Finding:
+    if found.key is None or found.other is None or found.other not in titles:
+        return found
+    clash = PriceConflict(found.key.store, found.key.of, None, found.other, titles[found.other])
+    return replace(found, message=str(clash))
 
 
 def _by_creation(found: ChangeSet) -> tuple[datetime, str]:

@@ -27,7 +27,7 @@ from pricebook.editions.outlook import Outlooks
 from pricebook.editions.pages import NodePage, PageArgs
 from pricebook.editions.point_in_time import PointInTime
 from pricebook.editions.switch import Switch
-from pricebook.errors import HasChanged, InvalidField, NotAllowed, PricebookError
+from pricebook.errors import HasChanged, InvalidField, NotAllowed, PricebookError, PriceConflict
 from pricebook.model import ChangeLine, ChangeProgress, ChangeSet, ChangeStore, EndedState, PriceKey
 from pricebook.points import AtPoint, pass_on
 from tickler import Tickler
@@ -81,7 +81,10 @@ class ChangeSets:
         """Change what a draft says of itself. `rev` is what was read."""
         found = await self._mine(caller, id, "edit")
         attributes = new.checked().attributes()
-        await self._conflicts.check(states.edited(found, attributes))
+        try:
+            await self._conflicts.check(states.edited(found, attributes))
+        except PriceConflict as clash:
+            raise await self._reader.titled(caller, clash) from None
         cause = cause_of(caller, request=request)
         return await self._writer.write(id, Write("edit", lambda found: states.edited(found, attributes), cause, rev))
 
@@ -149,7 +152,8 @@ class ChangeSets:
 
     async def report(self, caller: Caller, id: str) -> Report:
         """Return what would happen if a change set were approved now."""
-        return await self._reporter.report(await self._reader.get(caller, id))
+        report = await self._reporter.report(await self._reader.get(caller, id))
+        return await self._reader.report_with_titles(caller, report)
 
     async def approve(self, caller: Caller, id: str, *, rev: int, reason: str = "", request: str = "") -> ChangeSet:
         """Let a submitted set be approved: its prices are staged in all stores, then sealed in all, by the engine.
@@ -160,7 +164,10 @@ class ChangeSets:
         found = await self._mine(caller, id, "approve")
         if self._four_eyes:
             states.check_four_eyes(found, caller.id)
-        return await self._approve(found, Approval("approve", cause_of(caller, reason, request), rev))
+        try:
+            return await self._approve(found, Approval("approve", cause_of(caller, reason, request), rev))
+        except PriceConflict as clash:
+            raise await self._reader.titled(caller, clash) from None
 
     async def unapprove(
         self, caller: Caller, id: str, *, rev: int | None = None, reason: str = "", request: str = ""

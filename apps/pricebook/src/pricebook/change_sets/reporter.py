@@ -120,7 +120,7 @@ class Reporter:
         if found.rolls_back is not MISSING:
             return []
         key, before, after = change
-        where = f"store {key.store}: {key}"
+        where = key.words
         findings: list[Finding] = []
         if after is not None and after.minor < 0:
             findings.append(Finding("error", "negative", f"{where} would be {after}: a price is not negative", key))
@@ -131,9 +131,15 @@ class Reporter:
             clash = conflict(place.head, key, other)
             findings.append(Finding("error", "conflict", str(clash), key, clash.change_set))
         if share is not None and abs(share) > self._large_change:
-            findings.append(Finding("warning", "large_change", f"{where} changes by {share:+.0%}: {before} becomes {after}", key))
+            findings.append(
+                Finding("warning", "large_change", f"{where} changes by {_percent(share)}: {before} becomes {after}", key)
+            )
         if not outlook.has_row(key):
-            findings.append(Finding("warning", "unknown_product", f"{where} has no price in this store yet", key))
+            findings.append(Finding("warning", "unknown_product", f"{where} has no price there yet", key))
         if before == after:
             findings.append(Finding("warning", "unchanged", f"{where} is {before or 'without a price'} anyway", key))
         return findings
+
+
+def _percent(share: float) -> str:
+    return f"{share:+.0%}".replace("-", "\N{MINUS SIGN}")

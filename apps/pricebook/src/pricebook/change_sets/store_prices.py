@@ -106,7 +106,7 @@ def check_currencies(new: Iterable[tuple[PriceKey, Money | None]], before: dict[
 
 
 def currency_message(key: PriceKey, amount: Money, counting: Money) -> str:
-    return f"store {key.store}: {key} is {counting} and would be {amount}: use the same currency"
+    return f"{key.words} is {counting} and would be {amount}: use the same currency"
 
 
 def _staged(key: PriceKey, amount: Money | None, ends_at: datetime | None, lowest: Money | None) -> Staged:

@@ -52,7 +52,9 @@ def how_to_stage(key: PriceKey, value: Value, found: Value | None, head: Head) -
     if found is None:
         return StagedWrite(key, path.set(value), path.missing())
     if found.edition == value.edition:
-        raise StagedOtherwise(f"edition {value.edition} of store {head.store} has another price for {key}: open another edition")
+        raise StagedOtherwise(
+            f"edition {value.edition} of store {head.store} has another price for {key.of}: open another edition"
+        )
     if found.edition is MISSING or not is_dead(found.edition, head):
         raise conflict(head, key, None if found.edition is MISSING else found.edition)
     return StagedWrite(key, path.set(value), path == found)
@@ -62,7 +64,7 @@ def conflict(head: Head, key: PriceKey, number: int | None) -> PriceConflict:
     """Return the refusal that names the edition of another price, and the change set that it is of."""
     edition = None if number is None else head.editions.get(number)
     change_set = None if edition is None or edition.change_set is MISSING else edition.change_set
-    return PriceConflict(head.store, str(key), number, change_set)
+    return PriceConflict(head.store, key.of, number, change_set)
 
 
 def is_dead(number: int, head: Head) -> bool:

@@ -146,7 +146,7 @@ class Staging:
                 found = (await self._found([key], open_edition(head, number).slot))[key]
             else:
                 return 1
-        raise NotAllowed(f"store {head.store}: others stage {key} all the time: try again")
+        raise NotAllowed(f"others stage {key.words} all the time: try again")
 
     async def _found(self, keys: Sequence[PriceKey], slot: datetime) -> dict[PriceKey, Value | None]:
         rows: list[PriceRow | None] = await self._db.get_many([key.row for key in keys])
@@ -163,5 +163,5 @@ def _each_once(batch: Iterable[tuple[PriceKey, Value]]) -> dict[PriceKey, Value]
     wanted: dict[PriceKey, Value] = {}
     for key, value in batch:
         if wanted.setdefault(key, value) != value:
-            raise InvalidField("product", f"{key} has two prices in one edition: leave one out")
+            raise InvalidField("product", f"{key.words} has two prices in one edition: leave one out")
     return wanted

@@ -129,6 +129,19 @@ class PriceKey(Struct, frozen=True, order=True):
                 "product", f"the names of store, channel and product are longer than {MAX_KEY_BYTES} bytes: use shorter ones"
             )
 
+    @property
+    def of(self) -> str:
+        """Return what it is of in its store, for people: what most prices have alike is left out."""
+        further = [] if self.type == "Base" else [self.type]
+        further += [] if self.combination is None else [f"combination {self.combination}"]
+        further += [] if self.channel == ALL else [f"channel {self.channel}"]
+        return f"{self.product} ({', '.join(further)})" if further else self.product
+
+    @property
+    def words(self) -> str:
+        """Return it as people say it, such as `PROD0001 in store 10005`."""
+        return f"{self.of} in store {self.store}"
+
     def __str__(self) -> str:
         return self.row.sk
 

@@ -127,7 +127,7 @@ def _without_key(finding: Finding) -> FoundPrice:
     """Leave out of the message what the page shows beside it."""
     words = finding.message
     if finding.key is not None:
-        words = words.removeprefix(f"store {finding.key.store}: ").removeprefix(str(finding.key)).strip()
+        words = words.removeprefix(finding.key.words).strip()
     return FoundPrice(finding.key, words, finding.other)
 
 
