@@ -8,7 +8,7 @@ import pytest
 
 from book import MARCH, Book, euros
 from pricebook.editions.point_in_time import PAST_AT_A_TIME
-from pricebook.errors import InvalidField
+from pricebook.errors import InvalidField, NotFound
 from pricebook.model import PastPrice, PriceKey
 
 DAY = timedelta(days=1)
@@ -29,6 +29,13 @@ async def test_every_price_of_the_past_is_found_on_each_store(book_anywhere: Boo
         assert [await amount(book, at), await amount(book, at + 2 * DAY)] == [n, expected]
     assert await amount(book, begun - timedelta(milliseconds=1)) is None
     assert await book.prices.as_of("1", "P2", book.now()) is None
+
+
+async def test_a_store_that_does_not_exist_is_told_from_a_product_without_a_price(book: Book) -> None:
+    await book.a_store(prices={"P1": 100})
+    assert await book.prices.as_of("1", "P9", book.now()) is None
+    with pytest.raises(NotFound, match="store"):
+        await book.prices.as_of("9", "P1", book.now())
 
 
 async def test_the_price_of_a_coming_instant_is_that_of_what_is_sealed_now(book: Book) -> None:

@@ -10,6 +10,7 @@ from pricebook.editions.evaluate import NO_EDITIONS, Editions, Values, value_at
 from pricebook.editions.nodes import price_node
 from pricebook.editions.pages import PriceNode
 from pricebook.editions.timing import Now, Timing
+from pricebook.errors import NotFound
 from pricebook.model import ALL, Head, PastCombinationPrice, PastPrice, PriceKey, PriceRow, Value
 from tickler.table import MISSING, Missing, OpenTable
 
@@ -25,10 +26,15 @@ class PointInTime:
         self._now = now
         self._timing = timing
 
-    async def prices(self, keys: Sequence[PriceKey], at: datetime) -> list[PriceNode | None]:
-        """Return the price of each key at an instant, its channel's own or else that of ALL; None where there is none."""
+    async def prices(self, keys: Sequence[PriceKey], at: datetime, *, of_known_stores: bool = False) -> list[PriceNode | None]:
+        """Return the price of each key at an instant, its channel's own or else that of ALL; None where there is none.
+
+        With `of_known_stores`, a store that is not there is `NotFound`.
+        """
         candidates = list(dict.fromkeys(each for key in keys for each in candidates_of(key)))
         editions = await self.editions(key.store for key in candidates)
+        if of_known_stores and any(key.store not in editions for key in keys):
+            raise NotFound("store")
         nodes: dict[PriceKey, PriceNode | None] = {}
         for key, row in zip(candidates, await self.rows(candidates), strict=True):
             values: Values = {} if row is None else row.values

@@ -77,7 +77,8 @@ class Prices:
         combination: str | None = None,
     ) -> PriceNode | None:
         """Return the price of a product at an instant, also a past or a coming one; None if it has none."""
-        return (await self.as_of_many([PriceKey(store, channel, type, product, combination)], at))[0]
+        key = PriceKey(store, channel, type, product, combination)
+        return (await self._points.prices([key], whole_milliseconds(at), of_known_stores=True))[0]
 
     async def as_of_many(self, keys: Sequence[PriceKey], at: datetime) -> list[PriceNode | None]:
         """Return the price of each key at an instant. Rows and heads are read in one batch each."""
