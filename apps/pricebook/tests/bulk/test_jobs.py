@@ -245,7 +245,7 @@ async def test_an_upload_that_breaks_off_leaves_nothing(imports: Imports) -> Non
     ("content", "says"),
     [
         (b"\x1f\x8b\x08\x00", "is compressed: send plain text"),
-        (b"PK\x03\x04sheet.xlsx", "is a spreadsheet or another archive"),
+        (b"PK\x03\x04sheet.xlsx", r"is a spreadsheet \(\.xlsx\) or an archive: save it as CSV UTF-8"),
         ("store,product,amount".encode("utf-16"), "is in UTF-16"),
         (b"", "is empty"),
         (b"x" * 2_001, "is larger than 2,000 bytes: split it"),

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from pricebook.cli import bulk, progress
+from pricebook.cli import bulk, main, progress
 from pricebook.cli.bulk import LINES_REFUSED
 
 Run = Callable[..., str]
@@ -44,6 +44,22 @@ def test_a_dry_run_imports_nothing(run: Run, stores: Path) -> None:
     assert re.fullmatch(r"job \w{32}: 1 would change, 0 unchanged, 0 kept, 0 refused\n", said)
 
 
+def test_what_comes_next_is_said(stores: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (stores / "spring.csv").write_text(f"{HEADER}1,P1,1.10,EUR\n")
+
+    def said(*options: str) -> str:
+        with pytest.raises(SystemExit):
+            main(["import", "spring.csv", *options])
+        return capsys.readouterr().err
+
+    address = r"http://127.0.0.1:8323/change-sets/\w{32}\n"
+    assert re.fullmatch(f"look at it and submit it: {address}", said())
+    assert re.fullmatch(f"look at it and approve it: {address}", said("--submit", "--effective", "2099-03-01"))
+    late = said("--dry-run", "--effective", "2020-03-01")
+    assert late.startswith("2020-03-01 has passed: these prices count as soon as they are approved\n")
+    assert late.endswith("nothing was imported: the same command without --dry-run makes a change set\n")
+
+
 def test_refused_lines_are_printed_and_tell_the_shell(run: Run, stores: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (stores / "bad.csv").write_text(HEADER + "1,P1,=1+1,EUR\n" + "".join(f"9,P{n},1,EUR\n" for n in range(30)) + "1,P2,3,EUR\n")
     said = run("import", "bad.csv", "--failures", "failures.csv", code=LINES_REFUSED)
@@ -64,6 +80,7 @@ def test_all_or_nothing_fails(run: Run, stores: Path, capsys: pytest.CaptureFixt
     ("arguments", "says"),
     [
         (["none.csv"], "FILE: none.csv cannot be read: No such file or directory"),
+        (["stores.xlsx"], "FILE: stores.xlsx is a spreadsheet: save it as CSV UTF-8"),
         (["stores.txt"], "FILE: stores.txt does not say by its name what it is: name it .csv or .ndjson"),
         (["stores.csv", "--format", "xml"], "--format: 'xml' is unknown: use csv or ndjson"),
         (["stores.csv", "--effective", "soon"], "effective: 'soon' is not a moment"),

@@ -18,11 +18,13 @@ from tickler.table import OpenTable
 LEVEL = 1  # of compression: prices get about five times smaller with it, and not much more with others
 DELETED_AT_A_TIME = 25
 
+_PLAIN = "send plain text, as CSV in UTF-8 or as NDJSON"
 _NO_TEXT = {
-    b"\x1f\x8b": "compressed",
-    b"PK\x03\x04": "a spreadsheet or another archive",
-    b"\xff\xfe": "in UTF-16",
-    b"\xfe\xff": "in UTF-16",
+    b"\x1f\x8b": f"is compressed: {_PLAIN}",
+    b"PK\x03\x04": "is a spreadsheet (.xlsx) or an archive: save it as CSV UTF-8",
+    b"\xd0\xcf\x11\xe0": "is a spreadsheet (.xls): save it as CSV UTF-8",
+    b"\xff\xfe": f"is in UTF-16: {_PLAIN}",
+    b"\xfe\xff": f"is in UTF-16: {_PLAIN}",
 }
 
 
@@ -80,9 +82,9 @@ class Uploads:
 
 def _check_kind(beginning: bytes) -> None:
     """Refuse what is no text by how it begins. Each line is read as UTF-8 later."""
-    for mark, kind in _NO_TEXT.items():
+    for mark, reason in _NO_TEXT.items():
         if beginning.startswith(mark):
-            raise InvalidField("file", f"is {kind}: send plain text, as CSV in UTF-8 or as NDJSON")
+            raise InvalidField("file", reason)
 
 
 class _Upload:

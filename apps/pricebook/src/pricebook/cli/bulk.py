@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, BinaryIO
@@ -17,6 +17,7 @@ from rich.table import Table
 from pricebook.app import Pricebook
 from pricebook.bulk.failures_csv import csv_of_failures
 from pricebook.bulk.format_names import read_format
+from pricebook.bulk.moments import in_zone, read_moment
 from pricebook.cli.progress import progress_bars
 from pricebook.cli.session import OPERATOR, run
 from pricebook.editions.pages import PageArgs
@@ -31,8 +32,10 @@ LINES_REFUSED = 4
 READ_AT_A_TIME = 1 << 18  # bytes
 LOOKED_EACH_S = 0.2
 SHOWN_FAILURES = 20
+FIRST_ZONE, LAST_ZONE = "Etc/GMT-14", "Etc/GMT+12"  # where each day begins first, and last
 
 SUFFIXES: dict[str, BulkFormat] = {".csv": "csv", ".ndjson": "ndjson", ".jsonl": "ndjson"}
+SPREADSHEETS = (".xlsx", ".xls", ".ods")
 
 File = Annotated[
     str, typer.Argument(metavar="FILE", help="CSV or NDJSON, as `pricebook export` writes it; - for standard input.")
@@ -155,6 +158,8 @@ async def _report(book: Pricebook, id: str, failures: Path | None) -> int:
     typer.echo(_summary(job))
     if job.state != "done":
         return FAILED
+    for line in _further(book, job):
+        typer.echo(line, err=True)
     return LINES_REFUSED if job.counts.failed else 0
 
 
@@ -170,6 +175,20 @@ def _summary(job: BulkJob) -> str:
     )
 
 
+def _further(book: Pricebook, job: BulkJob) -> Iterator[str]:
+    """Yield what to know and to do next."""
+    moment, now = read_moment("effective", job.options.effective), book.now()
+    if moment is not None and in_zone(moment, LAST_ZONE, now) == now:
+        yield f"{job.options.effective} has passed: these prices count as soon as they are approved"
+    elif moment is not None and in_zone(moment, FIRST_ZONE, now) == now:
+        yield f"{job.options.effective} has begun in some time zones: prices there count as soon as they are approved"
+    if job.change_set:
+        step = "approve" if job.options.submit else "submit"
+        yield f"look at it and {step} it: {book.settings.url(f'/change-sets/{job.change_set}')}"
+    elif job.options.dry_run and job.counts.changes:
+        yield "nothing was imported: the same command without --dry-run makes a change set"
+
+
 def _table(failures: list[BulkFailure]) -> Table:
     table = Table("line", "reason", title="refused", title_justify="left")
     table.columns[0].justify = "right"
@@ -182,6 +201,8 @@ def _format_of(file: str, given: str) -> BulkFormat:
     if given:
         return read_format(given, "--format")
     suffix = Path(file).suffix.lower()
+    if suffix in SPREADSHEETS:
+        raise InvalidField("FILE", f"{file} is a spreadsheet: save it as CSV UTF-8")
     if suffix not in SUFFIXES:
         remedy = "name it .csv or .ndjson, or give --format csv or --format ndjson"
         raise InvalidField("FILE", f"{file} does not say by its name what it is: {remedy}")
