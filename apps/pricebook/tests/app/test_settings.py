@@ -6,6 +6,9 @@ import pytest
 
 from pricebook.app import Settings
 from pricebook.errors import InvalidField
+from tickler.webhooks import new_secret
+
+ONE, TWO = new_secret(), new_secret()
 
 
 def test_everything_has_a_default() -> None:
@@ -31,14 +34,14 @@ def test_what_is_set_is_read() -> None:
             "PRICEBOOK_FOUR_EYES": "no",
             "PRICEBOOK_LARGE_CHANGE": "15",
             "PRICEBOOK_SETTLE_URL": "https://prices.example.com/settle",
-            "PRICEBOOK_SETTLE_SECRETS": "whsec_b25l, whsec_dHdv",
+            "PRICEBOOK_SETTLE_SECRETS": f"{ONE}, {TWO}",
         }
     )
     assert (settings.proxies, settings.is_https, settings.host) == (("10.0.0.1", "10.0.0.2"), True, "prices.example.com")
     assert settings.receivers == ("https://tills.example.com/hook", "legacy:https://old.example.com")
     assert (settings.region, settings.four_eyes, settings.url("/x")) == ("eu-central-1", False, "https://prices.example.com/x")
     assert (settings.large_change, settings.settle_url) == (0.15, "https://prices.example.com/settle")
-    assert settings.settle_secrets == ("whsec_b25l", "whsec_dHdv")
+    assert settings.settle_secrets == (ONE, TWO)
     assert "secret" not in repr(settings)
     assert Settings.from_environment({"PRICEBOOK_PORT": "9000"}).base_url == "http://127.0.0.1:9000"
 
@@ -54,6 +57,7 @@ def test_what_is_set_is_read() -> None:
         ({"PRICEBOOK_URL": "https://example.com/prices"}, "is not an address without a path"),
         ({"PRICEBOOK_STORE": "prices.db"}, "PRICEBOOK_STORE: it is not the address of a store: use one such as sqlite:///"),
         ({"PRICEBOOK_SETTLE_URL": "https://example.com/settle"}, "PRICEBOOK_SETTLE_SECRETS: it is missing"),
+        ({"PRICEBOOK_SETTLE_SECRETS": "changeme"}, "PRICEBOOK_SETTLE_SECRETS: it is not a secret: set it to what"),
         ({"PRICEBOOK_ALLOW_NETWORKS": "127.0.0.1.1"}, "PRICEBOOK_ALLOW_NETWORKS: '127.0.0.1.1' does not appear to be"),
         ({"PRICEBOOK_TICK_SECRET": "beat"}, "PRICEBOOK_TICK_SECRET: use at least 16 characters"),
         ({"PRICEBOOK_FOUR_EYES": "perhaps"}, "PRICEBOOK_FOUR_EYES: 'perhaps' is neither yes nor no"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from difflib import get_close_matches
 from ipaddress import ip_network
 from urllib.parse import urlsplit
@@ -11,6 +12,8 @@ import msgspec
 
 from pricebook.errors import InvalidField
 from pricebook.events import Receiver
+from tickler import verify
+from tickler.errors import InvalidInput, InvalidSignature
 
 DEFAULT_PORT = 8323
 PREFIX = "PRICEBOOK_"
@@ -58,6 +61,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         if self.settle_url is not None and not self.settle_secrets:
             remedy = "and /settle takes only what is signed: set it to what tickler.new_secret() returns"
             raise InvalidField("PRICEBOOK_SETTLE_SECRETS", f"it is missing, {remedy}")
+        for secret in self.settle_secrets:
+            _check_secret(secret)
         for network in self.allow_networks:
             _check_network(network)
         for address in self.receivers:
@@ -110,6 +115,15 @@ def _check_names(found: Mapping[str, str]) -> None:
         close = get_close_matches(name, sorted(VARIABLES), 1)
         remedy = f"did you mean {PREFIX}{close[0].upper()}?" if close else "remove it"
         raise InvalidField(f"{PREFIX}{name.upper()}", f"there is no such variable: {remedy}")
+
+
+def _check_secret(secret: str) -> None:
+    with suppress(InvalidSignature):  # nothing is signed here: what counts is that something could be
+        try:
+            verify(b"", {}, secret)
+        except InvalidInput:
+            remedy = "set it to what tickler.new_secret() returns, several with commas between them"
+            raise InvalidField("PRICEBOOK_SETTLE_SECRETS", f"it is not a secret: {remedy}") from None
 
 
 def _check_network(text: str) -> None:
