@@ -32,7 +32,7 @@ from tickler.webhooks.signing_secrets import SecretCache, configured_secrets
 
 MAX_LABELS = 500  # that a worker's report names
 
-log = logging.getLogger("tickler.deliver")
+log = logging.getLogger("tickler.deliver.targets")
 
 
 Wrap = Callable[[Deliverer[Any]], Deliverer[Any]]

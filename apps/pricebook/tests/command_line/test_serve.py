@@ -15,6 +15,9 @@ from pathlib import Path
 import aiohttp
 import pytest
 
+from pricebook.app import Settings
+from pricebook.cli.receiver_hints import receiver_hints
+
 HANG_S = 30
 
 Run = Callable[..., str]
@@ -89,3 +92,39 @@ def test_an_address_that_is_taken_is_one_line(run: Run) -> None:
         port = taken.getsockname()[1]
         said = run("serve", "--port", str(port), code=1)
     assert said.startswith(f"pricebook: port: cannot listen on 127.0.0.1:{port} (")
+
+
+@pytest.mark.parametrize(
+    ("address", "allowed", "needed"),
+    [
+        ("http://localhost:9000/events", (), "127.0.0.0/8"),
+        ("legacy:http://127.0.0.1:9000/", ("10.0.0.0/8",), "127.0.0.0/8"),
+        ("https://10.1.2.3/", (), "10.1.2.3"),
+        ("https://[fd00::1]/", (), "fd00::1"),
+        ("https://10.1.2.3/", ("10.0.0.0/8",), None),
+        ("https://93.184.216.34/", (), None),
+        ("https://tills.example.com/", (), None),
+    ],
+)
+def test_a_receiver_that_would_get_no_events_is_named_at_the_start(
+    address: str, allowed: tuple[str, ...], needed: str | None
+) -> None:
+    *warnings, hint = receiver_hints(Settings(receivers=(address,), allow_networks=allowed))
+    url = address.removeprefix("legacy:")
+    said = f"warning: {url} gets no events, since its address is not public: add {needed} to PRICEBOOK_ALLOW_NETWORKS"
+    assert warnings == ([] if needed is None else [said])
+    assert hint.startswith("`pricebook receiver secret ADDRESS` makes the secret")
+
+
+def test_without_receivers_there_is_nothing_to_say_of_them() -> None:
+    assert receiver_hints(Settings()) == []
+
+
+async def test_the_start_warns_of_receivers_and_says_nothing_of_other_targets(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PRICEBOOK_RECEIVERS", "http://localhost:9/")
+    with serving(folder) as (process, _):
+        said = await asyncio.to_thread(said_until, process, "INFO working as")
+    assert "warning: http://localhost:9/ gets no events" in said
+    assert "does not deliver to" not in said

@@ -12,6 +12,7 @@ from typing import Annotated
 import typer
 
 from pricebook.app import DEFAULT_PORT, Pricebook, Settings, open_pricebook
+from pricebook.cli.receiver_hints import receiver_hints
 from pricebook.cli.session import read_settings
 from pricebook.demo import DEMO_PERSON, open_demo
 from pricebook.errors import InvalidField, NotFound
@@ -34,6 +35,7 @@ NoWorker = Annotated[bool, typer.Option("--no-worker", help="Only answer request
 def serve_command(host: Host = LOCALHOST, port: Port = None, demo: IsDemo = False, no_worker: NoWorker = False) -> None:
     """Serve GraphQL and the pages, and settle, import and send what is due, until SIGTERM or Ctrl-C."""
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
+    logging.getLogger("tickler.deliver.targets").setLevel(logging.WARNING)  # nothing here is sent to queues and functions of AWS
     given = {} if port is None else {"PRICEBOOK_PORT": str(port)}
     settings = read_settings(given | ({"PRICEBOOK_STORE": DEMO_STORE} if demo and "PRICEBOOK_STORE" not in os.environ else {}))
     _check_reachable(host)
@@ -52,10 +54,15 @@ async def _serve(settings: Settings, listening: socket.socket, *, is_demo: bool,
         typer.echo(f"\n  pricebook on {book.t.database.name}{'' if works else ', without a worker'}", err=True)
         typer.echo(f"  open  {settings.url('/') if link is None else link}", err=True)
         _say("`pricebook person link PERSON` prints a link to sign in" if link is None else "this link signs in once")
-        for line in () if demo is None else demo.hints():
+        for line in receiver_hints(settings, _allowed_elsewhere()) if demo is None else demo.hints():
             _say(line)
         typer.echo(err=True)
         await serve(book, listening, works=works)
+
+
+def _allowed_elsewhere() -> list[str]:
+    """Return the networks that the engine's own variable allows, which counts, too."""
+    return [each.strip() for each in os.environ.get("TICKLER_ALLOW_NETWORKS", "").split(",") if each.strip()]
 
 
 def _say(line: str) -> None:
