@@ -11,6 +11,7 @@ from pricebook.access.caller import Caller
 from pricebook.app import Pricebook
 from pricebook.bulk import BulkLimits
 from pricebook.change_sets import ChangeSets
+from pricebook.errors import NotAllowed
 from pricebook.identifiers import OWNER
 from pricebook.model import BulkCounts, BulkJob, ChangeSet
 from tickler import ManualClock, RetryLater
@@ -242,6 +243,27 @@ async def test_a_sweep_begins_again_what_the_engine_has_lost(opened: Pricebook) 
     await opened.t.tick()
     assert (await imports.get(job.id)).state == "done"
     assert await imports.jobs.sweep() == 0
+
+
+async def test_a_job_that_a_sweep_cannot_begin_again_holds_up_no_other(
+    opened: Pricebook, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    imports = Imports(opened)
+    await imports.stores({"1": {}})
+    jobs = [await imports.start(CONTENT) for _ in range(3)]
+    for job in jobs:
+        await opened.t.schedules.delete(OWNER, f"bulk/{job.upload.id}/1")
+    revive, (oldest, *others) = imports.jobs._revive, sorted(jobs, key=lambda job: (job.created_at, job.id))
+
+    async def fail_at_the_first(job: BulkJob) -> bool:
+        if job.id == oldest.id:
+            raise NotAllowed("it is broken")
+        return await revive(job)
+
+    monkeypatch.setattr(imports.jobs, "_revive", fail_at_the_first)
+    with pytest.raises(NotAllowed, match="it is broken"):
+        await imports.jobs.sweep()
+    assert [(await imports.get(job.id)).fires for job in (oldest, *others)] == [1, 2, 2]
 
 
 async def test_a_sweep_ends_what_the_engine_has_given_up(

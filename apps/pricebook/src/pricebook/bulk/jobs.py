@@ -146,12 +146,21 @@ class BulkJobs:
         return f"{attempt.job.state}: {counts.changes} changes, {counts.failed} lines refused"
 
     async def sweep(self) -> int:
-        """Begin again what the engine has lost, and end what it has given up. Returns how many jobs that were."""
-        found = 0
+        """Begin again what the engine has lost, and end what it has given up. Returns how many jobs that were.
+
+        A job that fails is raised after all others had their turn.
+        """
+        found, failed = 0, None
         async for listed in self._db.iterate(BulkJob.open()):
             job = await self._db.get(listed.key)
-            if job is not None and job.is_open:
+            if job is None or not job.is_open:
+                continue
+            try:
                 found += await self._revive(job)
+            except Exception as error:
+                failed = error
+        if failed is not None:
+            raise failed
         return found
 
     async def _work(self, attempt: Attempt) -> None:
