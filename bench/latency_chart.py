@@ -47,14 +47,14 @@ def draw(asked: Mapping[str, Latencies], seed: Mapping[int, float], path: Path) 
         parts.append(f'<text x="{RIGHT + 8}" y="{y(latencies.percentile(99.9)) + 4:.1f}">{name}</text>')
     for percent, ms in seed.items():
         parts.append(f'<circle cx="{x(percent):.1f}" cy="{y(ms):.1f}" r="5" fill="#b34700"/>')
-        parts.append(f'<text class="soft" x="{x(percent) + 9:.1f}" y="{y(ms) + 4:.1f}">the seed, {ms:g} ms</text>')
+        parts.append(f'<text class="soft" x="{x(percent) + 9:.1f}" y="{y(ms) + 4:.1f}">the first design, {ms:g} ms</text>')
     path.write_text("\n".join([*parts, "</svg>"]) + "\n")
 
 
 def text_plot(asked: Mapping[str, Latencies], seed: Mapping[int, float]) -> Iterator[str]:
     """Yield a bar for each percentile, all on one logarithmic scale."""
     rows = [(f"{name} p{p:g}", latencies.percentile(p)) for name, latencies in asked.items() for p in (50, 95, 99, 99.9)]
-    rows += [(f"the seed p{percent}", ms) for percent, ms in seed.items()]
+    rows += [(f"the first design p{percent}", ms) for percent, ms in seed.items()]
     least, most = min(ms for _, ms in rows) / 2, max(ms for _, ms in rows)
     for name, ms in rows:
         filled = round(BAR * math.log(ms / least) / math.log(most / least))
